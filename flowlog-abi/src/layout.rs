@@ -1,0 +1,53 @@
+use crate::{Counters, Direction, DirectionReport, FlowEntry, FlowKey, Ledger, Report};
+use core::mem::{offset_of, size_of};
+
+const fn mix(mut hash: u32, bytes: &[u8]) -> u32 {
+    let mut at = 0;
+    while at < bytes.len() {
+        #[expect(clippy::indexing_slicing, reason = "a const loop bounded by the length")]
+        let byte = bytes[at];
+        hash = (hash ^ byte as u32).wrapping_mul(0x0100_0193); // FNV-1a
+        at += 1;
+    }
+    hash
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "offsets and sizes are far below 2^32")]
+const fn mix_number(hash: u32, number: usize) -> u32 {
+    mix(hash, &(number as u32).to_le_bytes())
+}
+
+macro_rules! layout {
+    ($($name:ident { $($field:ident),* })*) => {{
+        let mut hash = 0x811c_9dc5_u32;
+        $(
+            hash = mix(hash, stringify!($name).as_bytes());
+            hash = mix_number(hash, size_of::<$name>());
+            $(
+                hash = mix(hash, stringify!($field).as_bytes());
+                hash = mix_number(hash, offset_of!($name, $field));
+            )*
+            // Naming every field: one that is missing above does not compile.
+            const _: fn(&$name) = |whole| { let $name { $($field: _),* } = whole; };
+        )*
+        hash
+    }};
+}
+
+/// Computed from the names, offsets and sizes of every struct that crosses the boundary (FNV-1a, 32 bits).
+/// An object whose self-test answers with another number was built from other sources.
+pub const LAYOUT_ID: u32 = layout! {
+    FlowKey { low, high, low_port, high_port, protocol, version, kind, zero }
+    Direction { packets, bytes, last_ns, first_ns, reported_packets, reported_bytes, ifindex, hook, arrived,
+        announced, zero, l4 }
+    FlowEntry { tag, lock, directions, started_ns, last_report_ns, connection, interfaces, number, lease,
+        opener, midstream, zero }
+    DirectionReport { packets, bytes, reported_packets, reported_bytes, first_ns, last_ns, ifindex, hook,
+        tcp_flags, icmp_type, icmp_code }
+    Report { key, directions, started_ns, connection, interfaces, number, what, opener, midstream, zero }
+    Counters { seen_packets, seen_bytes, counted_packets, counted_bytes, elsewhere_packets, elsewhere_bytes,
+        rejected_packets, rejected_bytes, unparsed_packets, unparsed_bytes, not_ip_packets, not_ip_bytes,
+        alone_packets, alone_bytes, lost_packets, lost_bytes }
+    Ledger { ring_records, ring_full, reported_packets, reported_bytes, connections, table_full,
+        insert_failed, removed }
+};

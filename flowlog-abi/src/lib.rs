@@ -1,0 +1,101 @@
+//! The bytes that cross flowlog's kernel boundary and what they mean.
+//!
+//! In: nothing. Out: `repr(C)` structs that the eBPF programs write and the daemon reads, with the names of
+//! the maps and programs that carry them. What never happens here: logic beyond naming, and any type whose
+//! bytes are not all defined (zerocopy's derives refuse padding and enums).
+//!
+//! A change of any struct changes [`LAYOUT_ID`], which is compiled into the object and compared at load.
+#![no_std]
+
+mod counters;
+mod entry;
+mod key;
+mod layout;
+mod report;
+
+pub use counters::{Counters, Ledger, REASONS, Reason, SLOTS, slot};
+pub use entry::{Direction, FlowEntry, bpf_spin_lock};
+pub use key::{FlowKey, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW};
+pub use layout::LAYOUT_ID;
+pub use report::{DirectionReport, REPORT_ALONE, REPORT_FLOW, Report};
+
+/// Where a packet was seen: role of the interface and side of the hook. One program for each.
+pub mod hook {
+    /// An endpoint's packets entering the node's stack (the endpoint sends).
+    pub const ENDPOINT_INGRESS: u8 = 0;
+    /// Packets leaving the node's stack towards an endpoint (the endpoint receives).
+    pub const ENDPOINT_EGRESS: u8 = 1;
+    /// Packets entering the node from the network.
+    pub const UPLINK_INGRESS: u8 = 2;
+    /// Packets leaving the node towards the network.
+    pub const UPLINK_EGRESS: u8 = 3;
+}
+
+/// Bits of a TCP header's flag byte, in wire order; also the index of their byte in [`Direction::l4`].
+pub mod tcp {
+    /// No more data from sender.
+    pub const FIN: u8 = 0x01;
+    /// Synchronise sequence numbers.
+    pub const SYN: u8 = 0x02;
+    /// Reset the connection.
+    pub const RST: u8 = 0x04;
+    /// Push.
+    pub const PSH: u8 = 0x08;
+    /// Acknowledgement is valid.
+    pub const ACK: u8 = 0x10;
+    /// Urgent pointer is valid.
+    pub const URG: u8 = 0x20;
+    /// ECN echo.
+    pub const ECE: u8 = 0x40;
+    /// Congestion window reduced.
+    pub const CWR: u8 = 0x80;
+}
+
+/// IP protocol numbers (IANA) that flowlog looks into.
+pub mod protocol {
+    /// ICMP for IPv4.
+    pub const ICMP: u8 = 1;
+    /// Transmission Control Protocol.
+    pub const TCP: u8 = 6;
+    /// User Datagram Protocol.
+    pub const UDP: u8 = 17;
+    /// ICMP for IPv6.
+    pub const ICMPV6: u8 = 58;
+    /// Stream Control Transmission Protocol.
+    pub const SCTP: u8 = 132;
+}
+
+/// Names of maps and programs: at most 15 characters, so that the kernel shows them whole.
+pub mod names {
+    /// Hash of [`crate::FlowKey`] to [`crate::FlowEntry`].
+    pub const FLOWS: &str = "FLOWLOG_FLOWS";
+    /// Ring buffer of [`crate::Report`].
+    pub const RING: &str = "FLOWLOG_RING";
+    /// Per-CPU array of [`crate::Counters`], indexed by [`crate::slot`].
+    pub const HOOKS: &str = "FLOWLOG_HOOKS";
+    /// Per-CPU array with one [`crate::Ledger`].
+    pub const LEDGER: &str = "FLOWLOG_LEDGER";
+    /// Per-CPU array of packet counts (u64) by [`crate::Reason`].
+    pub const REASONS: &str = "FLOWLOG_REASONS";
+    /// Hash of ifindex (u32) to 1 (u32) for each interface observed at ingress; 2 where it is an endpoint.
+    pub const OBSERVED: &str = "FLOWLOG_OBSERV";
+    /// Programs in the order of [`crate::hook`], for devices with an Ethernet header.
+    pub const ETHERNET_PROGRAMS: [&str; 4] = ["fl_ep_in", "fl_ep_out", "fl_up_in", "fl_up_out"];
+    /// The same for devices whose packets begin with the IP header (tun, WireGuard).
+    pub const RAW_IP_PROGRAMS: [&str; 4] = ["fl_ep_in_l3", "fl_ep_out_l3", "fl_up_in_l3", "fl_up_out_l3"];
+    /// Sets the tag of the keys in its data to 0 and returns how many it found (run by `BPF_PROG_TEST_RUN`).
+    /// Data: 14 bytes of Ethernet header, then [`crate::FlowKey`]s, at most [`MARK_KEYS_MAX`].
+    pub const MARK_PROGRAM: &str = "fl_mark";
+    /// Returns [`crate::LAYOUT_ID`] and logs one line through aya-log (run by `BPF_PROG_TEST_RUN` after load).
+    pub const SELF_TEST_PROGRAM: &str = "fl_self_test";
+    /// Most keys in one run of [`MARK_PROGRAM`]: test-run data holds about 3,500 bytes.
+    pub const MARK_KEYS_MAX: usize = 80;
+    /// Global u64: nanoseconds between two reports of a connection while traffic flows.
+    pub const GLOBAL_ACTIVE_NS: &str = "ACTIVE_NS";
+    /// Global u64: first connection id of this load.
+    pub const GLOBAL_CONNECTION_BASE: &str = "CONNECTION_BASE";
+    /// Global u32: 1 when some task wants `start` records.
+    pub const GLOBAL_REPORT_START: &str = "REPORT_START";
+    /// Global u32: possible CPUs of this machine (connection ids are interleaved by CPU).
+    pub const GLOBAL_CPUS: &str = "CPUS";
+}

@@ -1,0 +1,61 @@
+use crate::FlowKey;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// [`Report::what`]: the state of a connection in the table.
+pub const REPORT_FLOW: u8 = 0;
+/// [`Report::what`]: one packet that found no place in the table; only one direction is filled.
+pub const REPORT_ALONE: u8 = 1;
+
+/// One direction in a [`Report`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+pub struct DirectionReport {
+    /// Packets since the connection started.
+    pub packets: u64,
+    /// Layer-2 bytes without FCS since the connection started.
+    pub bytes: u64,
+    /// `packets` at the report before this one: the delta is `packets - reported_packets`.
+    pub reported_packets: u64,
+    /// `bytes` at the report before this one.
+    pub reported_bytes: u64,
+    /// First packet since the report before this one, nanoseconds of CLOCK_MONOTONIC; 0 when none.
+    pub first_ns: u64,
+    /// Last packet, nanoseconds of CLOCK_MONOTONIC; 0 when there was none at all.
+    pub last_ns: u64,
+    /// Interface at which this direction was first counted.
+    pub ifindex: u32,
+    /// One of [`crate::hook`].
+    pub hook: u8,
+    /// TCP flags seen since the connection started, as in the header's flag byte.
+    pub tcp_flags: u8,
+    /// ICMP type of the first packet.
+    pub icmp_type: u8,
+    /// ICMP code of the first packet.
+    pub icmp_code: u8,
+}
+
+/// What the kernel says of one connection: totals, and what it had said before.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+pub struct Report {
+    /// The connection.
+    pub key: FlowKey,
+    /// Low to high side first, then high to low.
+    pub directions: [DirectionReport; 2],
+    /// First packet of the connection, nanoseconds of CLOCK_MONOTONIC.
+    pub started_ns: u64,
+    /// Connection id, unique on this boot, below 2^53.
+    pub connection: u64,
+    /// Interfaces crossed, in the order seen; 0 = none.
+    pub interfaces: [u32; 4],
+    /// 1 for the connection's first report.
+    pub number: u32,
+    /// `REPORT_FLOW` or `REPORT_ALONE`.
+    pub what: u8,
+    /// Index into `directions` of the side that opened the connection.
+    pub opener: u8,
+    /// 1 when the opening of a TCP connection was not seen.
+    pub midstream: u8,
+    /// Always 0.
+    pub zero: u8,
+}

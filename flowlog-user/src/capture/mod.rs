@@ -1,0 +1,44 @@
+//! Room 1, capture: bytes in.
+//!
+//! In: packets, through the kernel's programs ([`live`]) or from capture files ([`replay`]). Out: [`Captured`] items,
+//! a batch at a time, in an order in which a connection's end comes last. What never happens here: decoding into
+//! flows, filtering, anything per task. To add a source: a file beside these two that gives the same items.
+
+use flowlog_abi::{Counters, Ledger, Report};
+
+use crate::record::EndReason;
+
+/// What a source hands on.
+#[derive(Debug)]
+pub enum Captured<'a> {
+    /// A [`Report`] as the kernel wrote it.
+    Bytes(&'a [u8]),
+    /// The last report of a connection: it has left the table.
+    End(&'a Report, EndReason),
+}
+
+/// Takes what a source hands on.
+pub type Sink<'a> = &'a mut dyn FnMut(Captured<'_>);
+
+/// The kernel's side of the ledger, summed over CPUs. Closes exactly after [`Self::stopped`] is true.
+#[derive(Clone, Debug, Default)]
+pub struct CaptureLedger {
+    /// Each hook: interface name, `ingress` or `egress`, and what became of its packets.
+    pub hooks: Vec<(String, &'static str, Counters)>,
+    /// Table and ring.
+    pub kernel: Ledger,
+    /// Packets by reason, those that were counted only.
+    pub reasons: Vec<(&'static str, u64)>,
+    /// Packets in the final reports made from the table by the daemon.
+    pub ended_packets: u64,
+    /// Layer-2 bytes of the same.
+    pub ended_bytes: u64,
+    /// Packets still in the table beyond what has been reported (0 after an orderly stop).
+    pub table_packets: u64,
+    /// Layer-2 bytes of the same.
+    pub table_bytes: u64,
+    /// Records taken from the ring.
+    pub ring_taken: u64,
+    /// All hooks are detached and everything is drained, so the sums are exact.
+    pub stopped: bool,
+}

@@ -1,0 +1,2 @@
+//! The `flowlog` command.
+fn main() {}

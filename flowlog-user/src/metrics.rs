@@ -1,0 +1,46 @@
+//! The daemon's counters. Every record of a task ends in exactly one of them.
+//!
+//! In: increments from the data plane. Out: snapshots that close: `decoded = matched + not_matched` and
+//! `matched = written + queued + dropped`. What never happens here: I/O.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// The value so far.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What became of the records shown to one task (records, unless the name says otherwise).
+#[derive(Debug, Default)]
+pub struct TaskCounters {
+    /// Records of the task's cadence that were shown to its filter.
+    pub decoded: Counter,
+    /// Taken by the filter.
+    pub matched: Counter,
+    /// Not taken by the filter.
+    pub not_matched: Counter,
+    /// In a file: handed to the kernel by a successful write.
+    pub written: Counter,
+    /// Bytes of the same before compression.
+    pub written_bytes: Counter,
+    /// Bytes on disk.
+    pub disk_bytes: Counter,
+    /// Dropped because the task's queue was full.
+    pub dropped_queue_full: Counter,
+    /// Dropped because the file could not be written.
+    pub dropped_write_error: Counter,
+    /// Files finished under their final name.
+    pub rotations: Counter,
+}

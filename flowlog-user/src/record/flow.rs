@@ -1,0 +1,200 @@
+use std::net::IpAddr;
+
+/// Why a record was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The first packet of this direction.
+    Start,
+    /// The active timeout passed while traffic flowed.
+    Update,
+    /// The connection is over, or is no longer watched.
+    End,
+}
+
+impl Event {
+    /// The name in records and in a task's `events`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Update => "update",
+            Self::End => "end",
+        }
+    }
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EndReason {
+    /// Both sides sent a FIN.
+    Fin,
+    /// A side sent a RST.
+    Rst,
+    /// No packet for the protocol's idle timeout.
+    Idle,
+    /// No place in the kernel's table; this packet stands alone.
+    TableFull,
+    /// The interface is no longer watched.
+    Unwatched,
+    /// flowlog stopped (or the capture that was replayed is at its end).
+    Shutdown,
+}
+
+impl EndReason {
+    /// The name in records.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fin => "fin",
+            Self::Rst => "rst",
+            Self::Idle => "idle",
+            Self::TableFull => "table_full",
+            Self::Unwatched => "unwatched",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// Where a direction was counted: role of the interface and side of the hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hook {
+    /// An endpoint sends: FROM_ENDPOINT, EGRESS.
+    EndpointIngress,
+    /// An endpoint receives: TO_ENDPOINT, INGRESS.
+    EndpointEgress,
+    /// From the network: FROM_NETWORK, INGRESS.
+    UplinkIngress,
+    /// To the network: TO_NETWORK, EGRESS.
+    UplinkEgress,
+}
+
+/// Direction of traffic as Hubble says it: seen from the endpoint, or from the node at an uplink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TrafficDirection {
+    /// Into the endpoint or node (Hubble's number 1).
+    Ingress,
+    /// Out of the endpoint or node (Hubble's number 2).
+    Egress,
+}
+
+impl Hook {
+    /// Hubble's traffic direction for what is seen here.
+    #[must_use]
+    pub const fn traffic_direction(self) -> TrafficDirection {
+        match self {
+            Self::EndpointIngress | Self::UplinkEgress => TrafficDirection::Egress,
+            Self::EndpointEgress | Self::UplinkIngress => TrafficDirection::Ingress,
+        }
+    }
+}
+
+/// Transport header fields of a flow. Ports in host byte order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum L4 {
+    /// TCP; `flags` as in the header's flag byte, those seen in this direction since the connection started.
+    Tcp {
+        /// Sender's port.
+        source_port: u16,
+        /// Receiver's port.
+        destination_port: u16,
+        /// Flags seen so far (bit 0 FIN ... bit 7 CWR).
+        flags: u8,
+    },
+    /// UDP.
+    Udp {
+        /// Sender's port.
+        source_port: u16,
+        /// Receiver's port.
+        destination_port: u16,
+    },
+    /// SCTP.
+    Sctp {
+        /// Sender's port.
+        source_port: u16,
+        /// Receiver's port.
+        destination_port: u16,
+    },
+    /// ICMP for IPv4: type and code of the first packet of this direction.
+    Icmpv4 {
+        /// ICMP type.
+        icmp_type: u8,
+        /// ICMP code.
+        code: u8,
+    },
+    /// ICMP for IPv6: type and code of the first packet of this direction.
+    Icmpv6 {
+        /// ICMPv6 type.
+        icmp_type: u8,
+        /// ICMPv6 code.
+        code: u8,
+    },
+    /// Any other protocol, and fragments whose ports are not known.
+    Other,
+}
+
+/// Cilium's reserved identities that exist without Kubernetes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Identity {
+    /// One of the node's own addresses: 1, `reserved:host`.
+    Host,
+    /// Everything else: 2, `reserved:world`.
+    #[default]
+    World,
+    /// Behind an endpoint interface or inside `--cluster-cidr`: 3, `reserved:unmanaged`.
+    Unmanaged,
+}
+
+/// One direction of one connection during one interval. Times are nanoseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Which cadence (distinct pair of events and interval, at most four) this record belongs to.
+    pub cadence: u8,
+    /// Why this record was written.
+    pub event: Event,
+    /// Set on [`Event::End`] only.
+    pub end_reason: Option<EndReason>,
+    /// The connection's id: the same in both directions and all records; below 2^53.
+    pub connection: u64,
+    /// Number of this record within connection, cadence and direction, from 1.
+    pub number: u32,
+    /// The direction is high to low side of the key (only to tell the two directions apart in the uuid).
+    pub high_to_low: bool,
+    /// The opening of the TCP connection was not seen.
+    pub midstream: bool,
+    /// Seen before at another endpoint of this node; sums over the node leave these out.
+    pub duplicate: bool,
+    /// Later fragments whose ports are not known.
+    pub fragment: bool,
+    /// Sender.
+    pub source: IpAddr,
+    /// Receiver.
+    pub destination: IpAddr,
+    /// IP protocol number.
+    pub protocol: u8,
+    /// Transport header.
+    pub l4: L4,
+    /// Against the direction in which the connection was opened; `None` where there is no such notion.
+    pub is_reply: Option<bool>,
+    /// Where this direction was counted.
+    pub hook: Hook,
+    /// Interfaces crossed (index), first the one where this direction was counted; 0 = none.
+    pub interfaces: [u32; 4],
+    /// First packet of the connection.
+    pub started_ns: i64,
+    /// First packet of this interval and direction.
+    pub first_seen_ns: i64,
+    /// Last packet of this interval and direction; the record's `time`.
+    pub last_seen_ns: i64,
+    /// Packets (segments on the wire) in this interval and direction.
+    pub packets: u64,
+    /// Layer-2 bytes without FCS in this interval and direction.
+    pub bytes: u64,
+    /// Packets in this direction since `started_ns`.
+    pub packets_total: u64,
+    /// Layer-2 bytes in this direction since `started_ns`.
+    pub bytes_total: u64,
+    /// Who the sender is; set by `enrich`.
+    pub source_identity: Identity,
+    /// Who the receiver is; set by `enrich`.
+    pub destination_identity: Identity,
+}

@@ -1,0 +1,2 @@
+//! Tests that load programs into the running kernel.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Tests that need no privilege.
+fn main() {}
