@@ -1,1 +1,5 @@
 //! The room `write`.
+
+mod spec;
+
+pub use spec::{Compression, Spec};
