@@ -53,8 +53,35 @@ fields! {
     IgmpType "l4.IGMP.type"
     IgmpGroupAddress "l4.IGMP.group_address"
     TunnelProtocol "tunnel.protocol"
-    TunnelIp "tunnel.IP"
-    TunnelL4 "tunnel.l4"
+    TunnelIpSource "tunnel.IP.source"
+    TunnelIpSourceXlated "tunnel.IP.source_xlated"
+    TunnelIpDestination "tunnel.IP.destination"
+    TunnelIpVersion "tunnel.IP.ipVersion"
+    TunnelIpEncrypted "tunnel.IP.encrypted"
+    TunnelTcpSourcePort "tunnel.l4.TCP.source_port"
+    TunnelTcpDestinationPort "tunnel.l4.TCP.destination_port"
+    TunnelTcpFin "tunnel.l4.TCP.flags.FIN"
+    TunnelTcpSyn "tunnel.l4.TCP.flags.SYN"
+    TunnelTcpRst "tunnel.l4.TCP.flags.RST"
+    TunnelTcpPsh "tunnel.l4.TCP.flags.PSH"
+    TunnelTcpAck "tunnel.l4.TCP.flags.ACK"
+    TunnelTcpUrg "tunnel.l4.TCP.flags.URG"
+    TunnelTcpEce "tunnel.l4.TCP.flags.ECE"
+    TunnelTcpCwr "tunnel.l4.TCP.flags.CWR"
+    TunnelTcpNs "tunnel.l4.TCP.flags.NS"
+    TunnelUdpSourcePort "tunnel.l4.UDP.source_port"
+    TunnelUdpDestinationPort "tunnel.l4.UDP.destination_port"
+    TunnelIcmpv4Type "tunnel.l4.ICMPv4.type"
+    TunnelIcmpv4Code "tunnel.l4.ICMPv4.code"
+    TunnelIcmpv6Type "tunnel.l4.ICMPv6.type"
+    TunnelIcmpv6Code "tunnel.l4.ICMPv6.code"
+    TunnelSctpSourcePort "tunnel.l4.SCTP.source_port"
+    TunnelSctpDestinationPort "tunnel.l4.SCTP.destination_port"
+    TunnelVrrpType "tunnel.l4.VRRP.type"
+    TunnelVrrpVrid "tunnel.l4.VRRP.vrid"
+    TunnelVrrpPriority "tunnel.l4.VRRP.priority"
+    TunnelIgmpType "tunnel.l4.IGMP.type"
+    TunnelIgmpGroupAddress "tunnel.l4.IGMP.group_address"
     TunnelVni "tunnel.vni"
     SourceId "source.ID"
     SourceIdentity "source.identity"
@@ -75,7 +102,26 @@ fields! {
     NodeLabels "node_labels"
     SourceNames "source_names"
     DestinationNames "destination_names"
-    L7 "l7"
+    L7Type "l7.type"
+    L7LatencyNs "l7.latency_ns"
+    DnsQuery "l7.dns.query"
+    DnsIps "l7.dns.ips"
+    DnsTtl "l7.dns.ttl"
+    DnsCnames "l7.dns.cnames"
+    DnsObservationSource "l7.dns.observation_source"
+    DnsRcode "l7.dns.rcode"
+    DnsQtypes "l7.dns.qtypes"
+    DnsRrtypes "l7.dns.rrtypes"
+    HttpCode "l7.http.code"
+    HttpMethod "l7.http.method"
+    HttpUrl "l7.http.url"
+    HttpProtocol "l7.http.protocol"
+    HttpHeaders "l7.http.headers"
+    KafkaErrorCode "l7.kafka.error_code"
+    KafkaApiVersion "l7.kafka.api_version"
+    KafkaApiKey "l7.kafka.api_key"
+    KafkaCorrelationId "l7.kafka.correlation_id"
+    KafkaTopic "l7.kafka.topic"
     Reply "reply"
     EventTypeType "event_type.type"
     EventTypeSubType "event_type.sub_type"
@@ -89,14 +135,15 @@ fields! {
     TraceReason "trace_reason"
     FileName "file.name"
     FileLine "file.line"
-    IpTraceId "ip_trace_id"
+    IpTraceIdTraceId "ip_trace_id.trace_id"
+    IpTraceIdIpOptionType "ip_trace_id.ip_option_type"
     DropReasonDesc "drop_reason_desc"
     IsReply "is_reply"
     DebugCapturePoint "debug_capture_point"
     InterfaceIndex "interface.index"
     InterfaceName "interface.name"
     ProxyPort "proxy_port"
-    TraceContext "trace_context"
+    TraceContextTraceId "trace_context.parent.trace_id"
     SockXlatePoint "sock_xlate_point"
     SocketCookie "socket_cookie"
     CgroupId "cgroup_id"
@@ -120,46 +167,65 @@ fields! {
     EgressDeniedBy "egress_denied_by"
     IngressDeniedBy "ingress_denied_by"
     PolicyLog "policy_log"
-    Aggregate "aggregate"
+    AggregateIngressFlowCount "aggregate.ingress_flow_count"
+    AggregateEgressFlowCount "aggregate.egress_flow_count"
+    AggregateUnknownDirectionFlowCount "aggregate.unknown_direction_flow_count"
 }
 
-/// A set of fields: what a mask keeps. `present` marks messages that a mask names into and that are therefore
-/// written even when empty, as Hubble does.
+/// A set of fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct FieldSet(u128);
+pub struct FieldSet {
+    low: u128,
+    high: u128,
+}
 
 impl FieldSet {
     /// Every field.
-    pub const ALL: Self = Self(u128::MAX);
+    pub const ALL: Self = Self { low: u128::MAX, high: (1 << (FIELDS.len() - 128)) - 1 };
     /// No field.
-    pub const NONE: Self = Self(0);
+    pub const NONE: Self = Self { low: 0, high: 0 };
+
+    const fn one(field: Field) -> Self {
+        let number = field as u32;
+        if number < 128 {
+            Self { low: 1 << number, high: 0 }
+        } else {
+            Self { low: 0, high: 1 << (number - 128) }
+        }
+    }
 
     /// This set with one more field.
     #[must_use]
     pub const fn with(self, field: Field) -> Self {
-        Self(self.0 | (1 << field as u32))
+        self.union(Self::one(field))
     }
 
     /// Whether the field is in the set.
     #[must_use]
     pub const fn has(self, field: Field) -> bool {
-        self.0 & (1 << field as u32) != 0
+        self.intersects(Self::one(field))
     }
 
     /// Whether the sets share a field.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
-        self.0 & other.0 != 0
+        self.low & other.low != 0 || self.high & other.high != 0
     }
 
     /// The fields of both.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        Self { low: self.low | other.low, high: self.high | other.high }
+    }
+
+    /// Whether the set has no field.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.low == 0 && self.high == 0
     }
 }
 
-const _: () = assert!(FIELDS.len() <= 128, "FieldSet holds 128 fields");
+const _: () = assert!(FIELDS.len() > 128 && FIELDS.len() < 256, "FieldSet::ALL counts on it");
 
 /// The fields at or below a path (`source` gives all of the source's); empty when the path does not exist.
 #[must_use]
@@ -185,4 +251,38 @@ pub struct Mask {
 impl Mask {
     /// No mask: everything is written.
     pub const ALL: Self = Self { keep: FieldSet::ALL, named: FieldSet::NONE };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_unique_and_none_is_inside_another() {
+        for (index, (_, path)) in FIELDS.iter().enumerate() {
+            for (_, other) in &FIELDS[index + 1..] {
+                assert!(path != other && !other.starts_with(&format!("{path}.")), "{path} and {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn below_gives_the_leaf_or_the_whole_message() {
+        assert_eq!(below("interface"), FieldSet::NONE.with(Field::InterfaceIndex).with(Field::InterfaceName));
+        assert_eq!(below("verdict"), FieldSet::NONE.with(Field::Verdict));
+        assert_eq!(
+            below("aggregate.egress_flow_count"),
+            FieldSet::NONE.with(Field::AggregateEgressFlowCount)
+        );
+        for nothing in ["sourc", "source.", "Source", "", "verdict.x", "l4.protocol"] {
+            assert!(below(nothing).is_empty(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn all_is_the_union_of_every_field() {
+        let union = FIELDS.iter().fold(FieldSet::NONE, |set, (field, _)| set.with(*field));
+        assert_eq!(union, FieldSet::ALL);
+        assert!(FIELDS.iter().all(|(field, _)| FieldSet::ALL.has(*field) && !FieldSet::NONE.has(*field)));
+    }
 }

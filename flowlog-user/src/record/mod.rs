@@ -4,9 +4,11 @@
 //! To add a field: a line in [`fields`], a member of [`Flow`] or [`Node`], and the compiler and the tests of the
 //! field table name the rest.
 
+mod derived;
 pub mod fields;
 mod flow;
 mod node;
 
+pub use derived::{EVENT_TYPE_TRACE, IpVersion};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection};
 pub use node::{Interface, Node, Role};

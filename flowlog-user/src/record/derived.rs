@@ -1,0 +1,163 @@
+//! What a record says that is not stored in it: one place, so that filters and encoders cannot disagree.
+//! Numbers and names are Hubble's (`flow.proto` of Cilium 1.19.4).
+
+use std::net::IpAddr;
+
+use super::{Event, Flow, Hook, Identity, L4, TrafficDirection};
+
+/// `event_type.type` of every flow: a trace event.
+pub const EVENT_TYPE_TRACE: i32 = 4;
+
+impl Hook {
+    /// `event_type.sub_type`: the trace point.
+    #[must_use]
+    pub const fn event_sub_type(self) -> i32 {
+        match self {
+            Self::EndpointEgress => 0,
+            Self::EndpointIngress => 5,
+            Self::UplinkIngress => 10,
+            Self::UplinkEgress => 11,
+        }
+    }
+
+    /// `trace_observation_point`. The trace point 0 is published as `TO_ENDPOINT` (101) here only.
+    #[must_use]
+    pub const fn trace_observation_point(self) -> &'static str {
+        match self {
+            Self::EndpointEgress => "TO_ENDPOINT",
+            Self::EndpointIngress => "FROM_ENDPOINT",
+            Self::UplinkIngress => "FROM_NETWORK",
+            Self::UplinkEgress => "TO_NETWORK",
+        }
+    }
+}
+
+impl TrafficDirection {
+    /// Hubble's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ingress => "INGRESS",
+            Self::Egress => "EGRESS",
+        }
+    }
+
+    /// Hubble's number.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::Ingress => 1,
+            Self::Egress => 2,
+        }
+    }
+}
+
+impl Identity {
+    /// The numeric identity.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Host => 1,
+            Self::World => 2,
+            Self::Unmanaged => 3,
+        }
+    }
+
+    /// The label that goes with it.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Host => "reserved:host",
+            Self::World => "reserved:world",
+            Self::Unmanaged => "reserved:unmanaged",
+        }
+    }
+}
+
+/// Version of a flow's IP header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IpVersion {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl IpVersion {
+    /// Hubble's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+
+    /// Hubble's number.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::V4 => 1,
+            Self::V6 => 2,
+        }
+    }
+}
+
+impl L4 {
+    /// The member of `l4` that is set, as the record spells it; `None` where `l4` is absent.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Tcp { .. } => Some("TCP"),
+            Self::Udp { .. } => Some("UDP"),
+            Self::Sctp { .. } => Some("SCTP"),
+            Self::Icmpv4 { .. } => Some("ICMPv4"),
+            Self::Icmpv6 { .. } => Some("ICMPv6"),
+            Self::Other => None,
+        }
+    }
+
+    /// Sender's and receiver's port; `None` for protocols without ports.
+    #[must_use]
+    pub const fn ports(self) -> Option<(u16, u16)> {
+        match self {
+            Self::Tcp { source_port, destination_port, .. }
+            | Self::Udp { source_port, destination_port }
+            | Self::Sctp { source_port, destination_port } => Some((source_port, destination_port)),
+            Self::Icmpv4 { .. } | Self::Icmpv6 { .. } | Self::Other => None,
+        }
+    }
+}
+
+impl Flow {
+    /// `event_type` as (type, sub_type).
+    #[must_use]
+    pub const fn event_type(&self) -> (i32, i32) {
+        (EVENT_TYPE_TRACE, self.hook.event_sub_type())
+    }
+
+    /// `traffic_direction`.
+    #[must_use]
+    pub const fn traffic_direction(&self) -> TrafficDirection {
+        self.hook.traffic_direction()
+    }
+
+    /// `trace_reason`.
+    #[must_use]
+    pub const fn trace_reason(&self) -> &'static str {
+        match (self.event, self.is_reply) {
+            (Event::Start, _) => "NEW",
+            (_, Some(true)) => "REPLY",
+            _ => "ESTABLISHED",
+        }
+    }
+
+    /// `IP.ipVersion`.
+    #[must_use]
+    pub const fn ip_version(&self) -> IpVersion {
+        match self.source {
+            IpAddr::V4(_) => IpVersion::V4,
+            IpAddr::V6(_) => IpVersion::V6,
+        }
+    }
+}
