@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! capture -> decode -> enrich -> filter -> project -> encode -> write        bytes in ... files out
+//! read                                                                      files in, for `flowlog cat`
 //! task, config, pipeline, server                                            what runs, and what it says
 //! record, tree, metrics, limits, clock                                      what everyone may use
 //! ```
@@ -19,6 +20,7 @@ pub mod filter;
 pub mod limits;
 pub mod metrics;
 pub mod project;
+pub mod read;
 pub mod record;
 pub mod server;
 pub mod task;

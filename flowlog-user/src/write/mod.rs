@@ -1,5 +1,25 @@
-//! The room `write`.
+//! Room 7, write: encoded records into files.
+//!
+//! In: [`Chunk`]s of whole lines for one task, and a [`Spec`] that says where and how. Out: a live file that is
+//! readable while it grows, finished files under names that sort by time, and [`Written`], what became of every
+//! record. What never happens here: looking into records, following a link, writing outside the allowed
+//! [`Roots`], appending to or overwriting what an earlier process left. To add a compression: an arm of
+//! [`Compression`] and of [`encoder::Encoder`], and the suffix in [`name`].
 
+mod backlog;
+mod encoder;
+mod error;
+mod finish;
+mod folder;
+mod gzip;
+mod name;
+mod roots;
+mod salvage;
 mod spec;
+mod writer;
 
+pub use error::Error;
+pub use roots::Roots;
+pub use salvage::Salvaged;
 pub use spec::{Compression, Spec};
+pub use writer::{Chunk, Closed, Writer, Written};

@@ -4,32 +4,32 @@ use std::time::Duration;
 /// Where and how one task's records are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// The task's name.
+    /// The task's name, for messages.
     pub task: String,
-    /// The live file, without the extension of its compression.
+    /// The task's `filePath`.
     pub path: PathBuf,
-    /// How it is compressed.
+    /// How files are compressed.
     pub compression: Compression,
-    /// Bytes on disk after which a file is rotated.
+    /// Bytes on disk after which a file is finished.
     pub size_bytes_max: u64,
-    /// Bytes on disk that the live file and the finished ones may take together.
+    /// Bytes on disk of all of the task's files; the oldest finished ones go first.
     pub total_bytes_max: u64,
-    /// Age after which a file is rotated.
+    /// Time after a file's first record at which it is finished.
     pub rotation_interval: Option<Duration>,
-    /// Permission bits of new files.
+    /// Permission bits of the files.
     pub mode: u32,
 }
 
-/// How a file is compressed.
+/// How files are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// While it is written.
+    /// zstd frames, live and finished.
     Zstd {
         /// zstd's level.
         level: i32,
     },
-    /// At rotation; the live file has plain lines.
+    /// Plain lines while live, one gzip member when finished (Hubble's `fileCompress: true`).
     Gzip,
-    /// Plain lines.
+    /// Plain lines (Hubble's `fileCompress: false`).
     None,
 }

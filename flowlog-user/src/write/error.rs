@@ -1,0 +1,81 @@
+use std::io;
+use std::path::PathBuf;
+
+/// What can go wrong with a file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A folder given as log root cannot be used.
+    #[error("cannot open the log root {path}: {source}; create it or choose another --log-root", path = path.display())]
+    Root {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The path is below none of the log roots.
+    #[error(
+        "task {task}: {path} is in none of the folders that may be written ({roots}); choose another filePath, \
+         or allow its folder with --log-root", path = path.display()
+    )]
+    OutsideRoots {
+        /// The task.
+        task: String,
+        /// Its path.
+        path: PathBuf,
+        /// The roots, separated by commas.
+        roots: String,
+    },
+    /// A symbolic link stands where a folder or file of ours should.
+    #[error(
+        "task {task}: {path} is or leads through a symbolic link, which is never followed; remove the link or \
+         choose another filePath", path = path.display()
+    )]
+    Link {
+        /// The task.
+        task: String,
+        /// Where the link was met.
+        path: PathBuf,
+    },
+    /// Something else than a file of one name.
+    #[error(
+        "task {task}: {path} is no regular file of a single name; remove it or choose another filePath",
+        path = path.display()
+    )]
+    NotRegular {
+        /// The task.
+        task: String,
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// The live file is locked.
+    #[error("task {task}: another process writes {path}; stop it or choose another filePath", path = path.display())]
+    Busy {
+        /// The task.
+        task: String,
+        /// The live file.
+        path: PathBuf,
+    },
+    /// The live file was renamed or replaced by someone else.
+    #[error(
+        "task {task}: {path} was moved or replaced while it was written; its records are wherever it went, and \
+         a new file is begun", path = path.display()
+    )]
+    Replaced {
+        /// The task.
+        task: String,
+        /// The live file.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("task {task}: cannot {what} {path}: {source}", path = path.display())]
+    Io {
+        /// The task.
+        task: String,
+        /// The attempt, as a verb.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,55 @@
+use std::fs::File;
+use std::io::{self, Seek};
+
+use flate2::write::GzEncoder;
+use rustix::fs::fsync;
+
+use super::Error;
+use super::folder::Folder;
+use super::name::Names;
+
+/// What a member carries until it is whole.
+const UNFINISHED: &str = ".gz.tmp";
+
+/// Puts a finished plain file into one gzip member and removes the plain one. Gives the new name; on an error the
+/// plain file stays.
+pub(super) fn compress(folder: &Folder, file: &mut File, name: &str, mode: u32) -> Result<String, Error> {
+    let whole = format!("{name}.gz");
+    let unfinished = format!("{name}{UNFINISHED}");
+    folder.unlink(&unfinished)?;
+    let target = folder.create(&unfinished, mode)?;
+    if let Err(error) = copy(file, target) {
+        folder.unlink(&unfinished)?;
+        return Err(folder.io("compress", name, error));
+    }
+    folder.rename(&unfinished, &whole).map_err(|error| folder.io("rename", &unfinished, error))?;
+    folder.sync()?;
+    folder.unlink(name)?;
+    Ok(whole)
+}
+
+fn copy(from: &mut File, to: File) -> io::Result<()> {
+    from.rewind()?;
+    let mut encoder = GzEncoder::new(to, flate2::Compression::default());
+    io::copy(from, &mut encoder)?;
+    fsync(encoder.finish()?)?;
+    Ok(())
+}
+
+/// Removes what a killed process left half done: members that are not whole, and plain files whose member is.
+pub(super) fn tidy(folder: &Folder, names: &Names) -> Result<(), Error> {
+    for name in folder.names()? {
+        if let Some(plain) = name.strip_suffix(UNFINISHED)
+            && names.parse(plain).is_some()
+        {
+            folder.unlink(&name)?;
+        }
+        if !name.ends_with(".gz")
+            && names.parse(&name).is_some()
+            && folder.size(&format!("{name}.gz")).is_some()
+        {
+            folder.unlink(&name)?;
+        }
+    }
+    Ok(())
+}

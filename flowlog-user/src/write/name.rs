@@ -1,0 +1,132 @@
+use jiff::Timestamp;
+
+use super::Compression;
+
+/// What may follow a finished file's extension.
+const SUFFIXES: [&str; 3] = ["", ".zst", ".gz"];
+
+/// The names of one task's files: `<stem>-<UTC>[-n]<ext>[.zst|.gz]`, live `<stem><ext>[.zst]`.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    stem: String,
+    ext: String,
+    /// The live file.
+    pub(super) live: String,
+    /// What the live and the finished-but-not-yet-gzipped file carry behind the extension.
+    suffix: &'static str,
+}
+
+impl Names {
+    pub(super) fn new(name: &str, compression: Compression) -> Self {
+        // A leading dot begins a hidden file's name, not an extension.
+        let at = name.rfind('.').filter(|at| *at > 0).unwrap_or(name.len());
+        let (stem, ext) = name.split_at(at);
+        let suffix = match compression {
+            Compression::Zstd { .. } => ".zst",
+            Compression::Gzip | Compression::None => "",
+        };
+        Self { stem: stem.into(), ext: ext.into(), live: format!("{name}{suffix}"), suffix }
+    }
+
+    /// The finished name for a file whose first record is of that time; `n` > 0 tells collisions apart.
+    pub(super) fn finished(&self, first_ns: i64, n: u32) -> String {
+        format!("{}{}", self.base(first_ns, n), self.suffix)
+    }
+
+    /// Every name that a finished file of that time and number may have.
+    pub(super) fn variants(&self, first_ns: i64, n: u32) -> [String; 3] {
+        SUFFIXES.map(|suffix| format!("{}{suffix}", self.base(first_ns, n)))
+    }
+
+    fn base(&self, first_ns: i64, n: u32) -> String {
+        let Self { stem, ext, .. } = self;
+        let stamp = stamp(first_ns);
+        if n == 0 { format!("{stem}-{stamp}{ext}") } else { format!("{stem}-{stamp}-{n}{ext}") }
+    }
+
+    /// Time stamp and number of one of this task's finished files; `None` for every other file.
+    pub(super) fn parse<'a>(&self, name: &'a str) -> Option<(&'a str, u32)> {
+        let rest = name.strip_prefix(self.stem.as_str())?.strip_prefix('-')?;
+        let (stamp, rest) = rest.split_at_checked(STAMP.len())?;
+        if !stamp
+            .bytes()
+            .zip(STAMP)
+            .all(|(byte, want)| if *want == b'0' { byte.is_ascii_digit() } else { byte == *want })
+        {
+            return None;
+        }
+        SUFFIXES.iter().find_map(|suffix| {
+            let middle = rest.strip_suffix(suffix)?.strip_suffix(self.ext.as_str())?;
+            Some((stamp, number(middle)?))
+        })
+    }
+}
+
+/// What stands between time stamp and extension: nothing, or `-` and a number from 1.
+fn number(middle: &str) -> Option<u32> {
+    if middle.is_empty() {
+        return Some(0);
+    }
+    let digits = middle.strip_prefix('-')?;
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+/// The shape of a time stamp; `0` stands for a digit.
+const STAMP: &[u8; 20] = b"00000000T000000.000Z";
+
+/// UTC to the millisecond; what lies outside the years 0 to 9999 becomes the epoch.
+fn stamp(ns: i64) -> String {
+    let at = Timestamp::from_nanosecond(i128::from(ns)).unwrap_or(Timestamp::UNIX_EPOCH);
+    at.strftime("%Y%m%dT%H%M%S.%3fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // date -u -d @1796069666 gives 2026-11-30T20:14:26.
+    const NS: i64 = 1_796_069_666_123_999_999;
+
+    #[test]
+    fn names_carry_the_time_of_the_first_record() {
+        let names = Names::new("connections.log", Compression::Zstd { level: 3 });
+        assert_eq!(names.live, "connections.log.zst");
+        assert_eq!(names.finished(NS, 0), "connections-20261130T201426.123Z.log.zst");
+        assert_eq!(names.finished(NS, 2), "connections-20261130T201426.123Z-2.log.zst");
+        let names = Names::new("events", Compression::Gzip);
+        assert_eq!(names.live, "events");
+        assert_eq!(names.finished(NS, 0), "events-20261130T201426.123Z");
+        assert_eq!(Names::new(".hidden", Compression::None).finished(0, 0), ".hidden-19700101T000000.000Z");
+    }
+
+    #[test]
+    fn only_own_finished_files_are_recognised() {
+        let names = Names::new("a.log", Compression::Zstd { level: 3 });
+        let stamp = "20261130T201426.123Z";
+        for (name, want) in [
+            ("a-20261130T201426.123Z.log.zst", Some((stamp, 0))),
+            ("a-20261130T201426.123Z-12.log.zst", Some((stamp, 12))),
+            ("a-20261130T201426.123Z.log", Some((stamp, 0))),
+            ("a-20261130T201426.123Z.log.gz", Some((stamp, 0))),
+            ("a.log.zst", None),
+            ("a-b-20261130T201426.123Z.log.zst", None),
+            ("ab-20261130T201426.123Z.log.zst", None),
+            ("a-20261130T201426.123Z.txt.zst", None),
+            ("a-20261130T201426.123Z.log.xz", None),
+            ("a-20261130T201426.123Z.log.gz.tmp", None),
+            ("a-20261130T201426.123Z-.log.zst", None),
+            ("a-20261130T201426.123Z-01.log.zst", None),
+            ("a-20261130T201426.123Zx.log.zst", None),
+            ("a-20261130T20142x.123Z.log.zst", None),
+            ("a-20261130", None),
+            ("a-é0261130T201426.123Z.log", None),
+        ] {
+            assert_eq!(names.parse(name), want, "{name}");
+        }
+        let bare = Names::new("a", Compression::None);
+        assert_eq!(bare.parse("a-20261130T201426.123Z"), Some((stamp, 0)));
+        assert_eq!(bare.parse("a-20261130T201426.123Z-3.gz"), Some((stamp, 3)));
+        assert_eq!(bare.parse("a-20261130T201426.123Z.log.gz"), None);
+    }
+}

@@ -1,0 +1,92 @@
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, mkdir, mkdirat, open, openat2};
+use rustix::io::Errno;
+
+use super::Error;
+use super::folder::Folder;
+
+/// Nothing below a root leaves it, and no link is followed.
+pub(super) const INSIDE: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// The folders below which files may be written, opened once.
+#[derive(Debug)]
+pub struct Roots(Vec<(PathBuf, OwnedFd)>);
+
+impl Roots {
+    /// Opens each folder; one that is missing is created (0750) when its parent exists. Links on the way to a root
+    /// are followed: the administrator named it.
+    ///
+    /// # Errors
+    /// A root that cannot be opened or created.
+    pub fn new(dirs: &[PathBuf]) -> Result<Self, Error> {
+        dirs.iter().map(|dir| open_root(dir)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The folder of a file, created where it is missing (0750), and the file's name in it.
+    pub(super) fn folder(&self, task: &str, path: &Path) -> Result<(Folder, String), Error> {
+        let outside = || Error::OutsideRoots { task: task.into(), path: path.into(), roots: self.list() };
+        let absolute = std::path::absolute(path).map_err(|_| outside())?;
+        // The longest root is the nearest one.
+        let (rest, root) = self
+            .0
+            .iter()
+            .filter_map(|(root, fd)| Some((absolute.strip_prefix(root).ok()?, fd)))
+            .min_by_key(|(rest, _)| rest.components().count())
+            .ok_or_else(outside)?;
+        if rest.components().any(|part| !matches!(part, Component::Normal(_))) {
+            return Err(outside());
+        }
+        let name = rest.file_name().and_then(|name| name.to_str()).ok_or_else(outside)?;
+        let parent = rest.parent().unwrap_or(Path::new(""));
+        let at = absolute.parent().unwrap_or(Path::new("/")).to_path_buf();
+        let fd = open_below(root, parent).map_err(|error| match error {
+            Errno::LOOP => Error::Link { task: task.into(), path: at.clone() },
+            other => Error::Io {
+                task: task.into(),
+                what: "open the folder",
+                path: at.clone(),
+                source: other.into(),
+            },
+        })?;
+        Ok((Folder { fd, path: at, task: task.into() }, name.into()))
+    }
+
+    fn list(&self) -> String {
+        self.0.iter().map(|(path, _)| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn open_root(dir: &Path) -> Result<(PathBuf, OwnedFd), Error> {
+    let failed = |source: io::Error| Error::Root { path: dir.into(), source };
+    let path = std::path::absolute(dir).map_err(failed)?;
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "the path holds `..`")));
+    }
+    let fd = match open(&path, FOLDER, Mode::empty()) {
+        Err(Errno::NOENT) => {
+            mkdir(&path, Mode::from_raw_mode(0o750)).map_err(|error| failed(error.into()))?;
+            open(&path, FOLDER, Mode::empty())
+        }
+        opened => opened,
+    };
+    Ok((path, fd.map_err(|error| failed(error.into()))?))
+}
+
+/// Opens a folder below `root` a component at a time, creating what is missing.
+fn open_below(root: &OwnedFd, parent: &Path) -> Result<OwnedFd, Errno> {
+    let mut at = openat2(root, ".", FOLDER, Mode::empty(), INSIDE)?;
+    for part in parent.components() {
+        match mkdirat(&at, part.as_os_str(), Mode::from_raw_mode(0o750)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+        at = openat2(&at, part.as_os_str(), FOLDER, Mode::empty(), INSIDE)?;
+    }
+    Ok(at)
+}
