@@ -23,7 +23,13 @@ struct Side {
 
 impl Side {
     /// The next record of this direction: what came since the last one.
-    fn next(&mut self, now: &DirectionReport, cadence: u8, event: Event, reason: Option<EndReason>) -> Interval {
+    fn next(
+        &mut self,
+        now: &DirectionReport,
+        cadence: u8,
+        event: Event,
+        reason: Option<EndReason>,
+    ) -> Interval {
         self.number += 1;
         let interval = Interval {
             cadence,
@@ -72,7 +78,8 @@ impl Connections {
     pub(super) fn report(&mut self, report: &Report, clock: Clock, out: &mut Flows) {
         let written = self.open.entry(report.connection).or_insert_with(|| opened(report));
         let now_ns = report.directions.iter().map(|side| side.last_ns).max().unwrap_or(0);
-        for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out)) {
+        for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
+        {
             let due = cadence.due(now_ns.saturating_sub(written.updated_ns));
             if due {
                 written.updated_ns = now_ns;
@@ -93,7 +100,8 @@ impl Connections {
     /// The last report of a connection.
     pub(super) fn end(&mut self, report: &Report, reason: EndReason, clock: Clock, out: &mut Flows) {
         let mut written = self.open.remove(&report.connection).unwrap_or_else(|| opened(report));
-        for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out)) {
+        for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
+        {
             for (at, (now, side)) in report.directions.iter().zip(&mut written.sides).enumerate() {
                 let first = meet(side, now);
                 if now.packets == 0 {
@@ -120,7 +128,8 @@ impl Connections {
                 _ => (Event::Update, None),
             };
             for (at, now) in report.directions.iter().enumerate().filter(|(_, now)| now.packets > 0) {
-                let interval = Side { first_ns: now.first_ns, ..Side::default() }.next(now, number, event, reason);
+                let interval =
+                    Side { first_ns: now.first_ns, ..Side::default() }.next(now, number, event, reason);
                 let flow: Option<Flow> = build(report, at, &interval, clock);
                 out.extend(flow);
             }

@@ -44,7 +44,14 @@ fn report() -> Report {
 }
 
 /// The report with these totals, and the totals before it, of direction `at`.
-fn with(mut report: Report, at: usize, now: (u64, u64), before: (u64, u64), first_s: u64, last_s: u64) -> Report {
+fn with(
+    mut report: Report,
+    at: usize,
+    now: (u64, u64),
+    before: (u64, u64),
+    first_s: u64,
+    last_s: u64,
+) -> Report {
     let side = &mut report.directions[at];
     (side.packets, side.bytes) = now;
     (side.reported_packets, side.reported_bytes) = before;
@@ -83,7 +90,12 @@ fn a_short_connection_gives_a_start_and_an_end_in_each_direction() {
     assert_eq!(shorthand(&out[1]), [(Event::End, true, 4, 4000, 4), (Event::End, false, 5, 500, 5)]);
     assert_eq!(out[1][1].first_seen_ns, 100 * 1_000_000_000);
     assert_eq!(out[1][1].last_seen_ns, 110 * 1_000_000_000);
-    assert!(out[0].iter().chain(&out[1]).all(|f| f.end_reason == (f.event == Event::End).then_some(EndReason::Fin)));
+    assert!(
+        out[0]
+            .iter()
+            .chain(&out[1])
+            .all(|f| f.end_reason == (f.event == Event::End).then_some(EndReason::Fin))
+    );
     assert_eq!(decoder.open(), 0);
     let counts = decoder.counts();
     assert_eq!((counts.decoded, counts.reported_packets, counts.ended_packets), (2, 2, 7));
@@ -138,7 +150,10 @@ fn a_packet_alone_is_one_record_in_each_cadence() {
     take(&mut decoder, &alone, &mut out);
     assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1]);
     assert_eq!(out[0][0].end_reason, Some(EndReason::TableFull));
-    assert_eq!([out[0][0].event, out[1][0].event, out[2][0].event], [Event::End, Event::Start, Event::Update]);
+    assert_eq!(
+        [out[0][0].event, out[1][0].event, out[2][0].event],
+        [Event::End, Event::Start, Event::Update]
+    );
     assert_eq!(decoder.counts().alone_bytes, 74);
     assert_eq!(decoder.open(), 0);
 }

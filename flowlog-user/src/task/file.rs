@@ -44,18 +44,6 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
     })
 }
 
-/// The file that is being written, for comparison with those of other tasks.
-pub(super) fn live_path(spec: &Spec) -> PathBuf {
-    match spec.compression {
-        Compression::Zstd { .. } => {
-            let mut path = spec.path.clone().into_os_string();
-            path.push(".zst");
-            path.into()
-        }
-        Compression::Gzip | Compression::None => spec.path.clone(),
-    }
-}
-
 fn path(tree: &Tree, problems: &mut Problems) -> Option<PathBuf> {
     let text = tree.text(problems)?;
     let path = Path::new(text);

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::{Cadence, Spec, file};
+use super::{Cadence, Spec};
 use crate::filter::Filter;
 use crate::limits::CADENCES_MAX;
 use crate::record::fields::Mask;
@@ -90,7 +90,7 @@ fn unique_names(specs: &[Spec], problems: &mut Problems) {
 fn unique_files(specs: &[Spec], problems: &mut Problems) {
     let mut taken: HashMap<PathBuf, &Spec> = HashMap::new();
     for spec in specs {
-        let paths = [spec.file.path.clone(), file::live_path(&spec.file)];
+        let paths = [spec.file.path.clone(), spec.file.live_path()];
         if let Some(first) = paths.iter().find_map(|path| taken.get(path)) {
             let (path, place) = (spec.file.path.display(), first.path_place.spot());
             let message = format!("`{path}` is written by task `{}` at {place}; choose another", first.name);

@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::name::Names;
+
 /// Where and how one task's records are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
@@ -18,6 +20,15 @@ pub struct Spec {
     pub rotation_interval: Option<Duration>,
     /// Permission bits of the files.
     pub mode: u32,
+}
+
+impl Spec {
+    /// The file that grows: no two tasks may share it.
+    #[must_use]
+    pub fn live_path(&self) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.path.with_file_name(Names::new(&name, self.compression).live)
+    }
 }
 
 /// How files are compressed.

@@ -1,6 +1,7 @@
 mod files;
 mod filters;
 mod golden;
+mod hubble;
 mod tasks;
 
 use super::document;
