@@ -37,6 +37,15 @@ pub(super) fn plain(out: &mut Vec<u8>, quoted: &str, value: &str) {
 /// A string, escaped as Go's encoder does: also `<`, `>`, `&`, U+2028 and U+2029.
 pub(super) fn string(out: &mut Vec<u8>, value: &str) {
     out.push(b'"');
+    if value.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\<>&".contains(&byte)) {
+        out.extend_from_slice(value.as_bytes());
+    } else {
+        escaped(out, value);
+    }
+    out.push(b'"');
+}
+
+fn escaped(out: &mut Vec<u8>, value: &str) {
     for c in value.chars() {
         match c {
             '"' => out.extend_from_slice(b"\\\""),
@@ -51,7 +60,6 @@ pub(super) fn string(out: &mut Vec<u8>, value: &str) {
             other => out.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
-    out.push(b'"');
 }
 
 fn escape(out: &mut Vec<u8>, c: u32) {
@@ -73,30 +81,42 @@ pub(super) fn time(out: &mut Vec<u8>, ns: i64) {
     let fraction = u32::try_from(ns.rem_euclid(1_000_000_000)).unwrap_or(0);
     // 64 bits of nanoseconds reach from 1677 to 2262, well inside what jiff holds.
     let at = Offset::UTC.to_datetime(Timestamp::new(seconds, 0).unwrap_or(Timestamp::UNIX_EPOCH));
-    out.push(b'"');
-    digits(out, u32::from(at.year().unsigned_abs()), 4);
-    for (before, value) in
-        [(b'-', at.month()), (b'-', at.day()), (b'T', at.hour()), (b':', at.minute()), (b':', at.second())]
-    {
-        out.push(before);
-        digits(out, u32::from(value.unsigned_abs()), 2);
-    }
+    let year = u32::from(at.year().unsigned_abs());
+    let [y3, y2, y1, y0] = [digit(year, 1000), digit(year, 100), digit(year, 10), digit(year, 1)];
+    let [[mo1, mo0], [d1, d0], [h1, h0], [mi1, mi0], [s1, s0]] =
+        [at.month(), at.day(), at.hour(), at.minute(), at.second()].map(|value| {
+            let value = u32::from(value.unsigned_abs());
+            [digit(value, 10), digit(value, 1)]
+        });
+    out.extend_from_slice(&[
+        b'"', y3, y2, y1, y0, b'-', mo1, mo0, b'-', d1, d0, b'T', h1, h0, b':', mi1, mi0, b':', s1, s0,
+    ]);
     if fraction != 0 {
-        out.push(b'.');
-        match fraction {
-            whole if whole % 1_000_000 == 0 => digits(out, whole / 1_000_000, 3),
-            whole if whole % 1_000 == 0 => digits(out, whole / 1_000, 6),
-            whole => digits(out, whole, 9),
-        }
+        let point: [u8; 10] = [
+            b'.',
+            digit(fraction, 100_000_000),
+            digit(fraction, 10_000_000),
+            digit(fraction, 1_000_000),
+            digit(fraction, 100_000),
+            digit(fraction, 10_000),
+            digit(fraction, 1_000),
+            digit(fraction, 100),
+            digit(fraction, 10),
+            digit(fraction, 1),
+        ];
+        let length = match fraction {
+            milliseconds if milliseconds % 1_000_000 == 0 => 4,
+            microseconds if microseconds % 1_000 == 0 => 7,
+            _ => 10,
+        };
+        out.extend_from_slice(point.get(..length).unwrap_or_default());
     }
     out.extend_from_slice(b"Z\"");
 }
 
-/// The lowest `count` decimal digits, with leading zeros.
-fn digits(out: &mut Vec<u8>, value: u32, count: u32) {
-    for place in (0..count).rev() {
-        out.push(b'0' + (value / 10_u32.pow(place) % 10) as u8);
-    }
+/// The decimal digit at a place (1, 10, 100, ...).
+const fn digit(value: u32, place: u32) -> u8 {
+    b'0' + (value / place % 10) as u8
 }
 
 /// An address, quoted.
