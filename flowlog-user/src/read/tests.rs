@@ -1,0 +1,218 @@
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Damage, Error, Output, Summary, cat};
+
+fn lines(range: std::ops::Range<u32>) -> String {
+    range.map(line).collect()
+}
+
+fn line(i: u32) -> String {
+    format!(
+        "{{\"flow\":{{\"uuid\":\"{:08x}\"}},\"time\":\"2026-11-30T20:14:26.{i:03}Z\"}}\n",
+        i.wrapping_mul(0x9e37_79b9)
+    )
+}
+
+/// Frames with checksums; of the last one only what a flush gives when `open`.
+fn zstd(frames: &[String], open: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (index, frame) in frames.iter().enumerate() {
+        let mut encoder = zstd::stream::write::Encoder::new(bytes, 3).unwrap();
+        encoder.include_checksum(true).unwrap();
+        encoder.write_all(frame.as_bytes()).unwrap();
+        encoder.flush().unwrap();
+        bytes = if open && index + 1 == frames.len() {
+            encoder.get_ref().clone()
+        } else {
+            encoder.finish().unwrap()
+        };
+    }
+    bytes
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn print(paths: &[&Path], output: Output) -> (String, Summary) {
+    let paths: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
+    let mut out = Vec::new();
+    let summary = cat(&paths, output, &mut out).unwrap();
+    (String::from_utf8(out).unwrap(), summary)
+}
+
+#[test]
+fn a_folder_gives_finished_and_live_files_of_every_kind_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
+    put("a-20261130T201426.000Z-2.log.gz", &gzip(&lines(10..20)));
+    put("a-20261130T201426.000Z.log.zst", &zstd(&[lines(0..5), lines(5..10)], false));
+    put("a-20261130T201426.100Z.log", lines(20..30).as_bytes());
+    let open = zstd(&[lines(30..40), lines(40..50)], true);
+    put("a.log.zst", &open);
+    put(".hidden", b"no record\n");
+    put("a-20261130T201426.100Z.log.gz.tmp", b"half");
+    fs::create_dir(dir.path().join("below")).unwrap();
+    put("below/b.log", lines(0..1).as_bytes());
+    let (text, summary) = print(&[dir.path()], Output::Json);
+    assert_eq!(text, lines(0..50));
+    assert_eq!(summary, Summary { records: 50, damage: Vec::new() });
+
+    // Named twice is read once.
+    let live = dir.path().join("a.log.zst");
+    assert_eq!(print(&[dir.path(), &live], Output::Json).0, lines(0..50));
+    assert_eq!(print(&[&live], Output::Json).0, lines(30..50));
+}
+
+#[test]
+fn tasks_are_merged_by_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let odd: String = (0..50).filter(|i| i % 2 == 1).map(line).collect();
+    let even: String = (0..50).filter(|i| i % 2 == 0).map(line).collect();
+    fs::write(dir.path().join("odd.log"), odd).unwrap();
+    fs::write(dir.path().join("even.log.zst"), zstd(&[even], false)).unwrap();
+    // Without a time at its end, and without any: after the record before it.
+    let other = line(1).replace("\"time\"", "\"no\"")
+        + "{\"time\":\"2026-11-30T20:14:26.0105Z\",\"x\":1}\n{\"y\":2}\n";
+    fs::write(dir.path().join("other.log"), &other).unwrap();
+    let (text, summary) = print(&[dir.path()], Output::Json);
+    let mut want: Vec<String> = (0..50).map(line).collect();
+    want.splice(11..11, other.lines().skip(1).map(|line| format!("{line}\n")));
+    want.insert(0, other.lines().next().unwrap().to_owned() + "\n");
+    assert_eq!(text, want.concat());
+    assert_eq!(summary.records, 53);
+}
+
+#[test]
+fn a_cut_is_named_in_a_finished_file_and_expected_in_a_live_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let live = dir.path().join("a.log.zst");
+    let finished = dir.path().join("a-20261130T201426.000Z.log.zst");
+    let parts = [lines(0..10), lines(10..20)];
+    let first = zstd(&parts[..1], false).len();
+    let whole = zstd(&parts, false);
+    let flushed = zstd(&parts, true).len();
+    for cut in 1..whole.len() {
+        let records = if cut >= flushed {
+            20
+        } else if cut >= first {
+            10
+        } else {
+            0
+        };
+        for path in [&live, &finished] {
+            fs::write(path, &whole[..cut]).unwrap();
+            let (text, summary) = print(&[path], Output::Json);
+            fs::remove_file(path).unwrap();
+            assert!(lines(0..20).starts_with(&text), "cut at {cut}");
+            assert!(text.len() >= lines(0..records).len(), "cut at {cut}: {records} records were flushed");
+            assert!(text.is_empty() || text.ends_with('\n'));
+            let harmless = path == &live || cut == first;
+            assert_eq!(summary.damage.is_empty(), harmless, "cut at {cut}: {:?}", summary.damage);
+            if let [damage] = &summary.damage[..] {
+                assert!(damage.path == finished && damage.offset <= cut as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flipped_byte_is_named_and_the_other_files_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bytes = zstd(&[lines(0..10), lines(10..20)], false);
+    let first = zstd(&[lines(0..10)], false).len();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1; // The checksum of the second frame.
+    let path = dir.path().join("a-20261130T201426.000Z.log.zst");
+    fs::write(&path, &bytes).unwrap();
+    fs::write(
+        dir.path().join("a-20261130T201426.020Z.log"),
+        lines(20..30) + "not a record\n" + &lines(30..31),
+    )
+    .unwrap();
+    fs::write(dir.path().join("a-20261130T201426.030Z.log"), lines(31..32) + "{\"half\":").unwrap();
+    fs::write(dir.path().join("a.log"), lines(32..33) + "{\"half\":").unwrap();
+    let (text, summary) = print(&[dir.path()], Output::Json);
+    assert!(text.starts_with(&lines(0..10)) && text.ends_with(&(lines(20..30) + &lines(31..33))), "{text}");
+    let [Damage { path: damaged, offset, .. }, no_record, half] = &summary.damage[..] else {
+        panic!("{:?}", summary.damage)
+    };
+    assert!(*damaged == path && (first as u64..=bytes.len() as u64).contains(offset), "{:?}", summary.damage);
+    assert!(no_record.to_string().contains("a-20261130T201426.020Z.log: damaged at byte"), "{no_record}");
+    assert!(half.what.contains("within a record"), "{half}");
+}
+
+#[test]
+fn what_is_missing_or_endless_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = dir.path().join("missing");
+    let error = cat(std::slice::from_ref(&missing), Output::Json, &mut io::sink()).unwrap_err();
+    assert!(matches!(&error, Error::Open { path, .. } if *path == missing), "{error}");
+    assert!(error.to_string().contains("missing"), "{error}");
+
+    let endless = dir.path().join("endless");
+    File::create(&endless).unwrap().set_len(3 << 20).unwrap();
+    let (text, summary) = print(&[&endless], Output::Json);
+    assert!(text.is_empty() && summary.damage[0].what.contains("without an end"));
+    assert_eq!(print(&[], Output::Table), (String::new(), Summary::default()));
+}
+
+struct Gone(io::ErrorKind);
+
+impl Write for Gone {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(self.0.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly_and_a_full_disk_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.log"), lines(0..3)).unwrap();
+    let paths = [dir.path().to_path_buf()];
+    for output in [Output::Json, Output::Table] {
+        let quiet = cat(&paths, output, &mut Gone(io::ErrorKind::BrokenPipe)).unwrap();
+        assert!(quiet.damage.is_empty());
+        let error = cat(&paths, output, &mut Gone(io::ErrorKind::StorageFull)).unwrap_err();
+        assert!(matches!(error, Error::Output(_)));
+    }
+}
+
+#[test]
+fn a_table_is_aligned_and_keeps_control_characters_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = concat!(
+        r#"{"flow":{"time":"2026-11-30T20:14:26Z","IP":{"source":"10.0.0.1","destination":"10.0.0.2"},"l4":{"TCP":{"source_port":40000,"destination_port":443}},"traffic_direction":"EGRESS","interface":{"index":2,"name":"eth0"},"extensions":{"value":{"event":"end","end_reason":"fin","packets":12,"bytes":1468006}}},"time":"2026-11-30T20:14:26Z"}"#,
+        "\n",
+        r#"{"flow":{"IP":{"source":"fd00::1","destination":"fd00::2"},"l4":{"UDP":{"source_port":53,"destination_port":5353}},"interface":{"name":"e\u001b[31m"},"extensions":{"value":{"event":"start","packets":1,"bytes":80}}},"time":"2026-11-30T20:14:27.5Z"}"#,
+        "\n",
+        r#"{"flow":{"IP":{"source":"1.2.3.4","destination":"5.6.7.8"},"Summary":"IPv4 protocol 47; start, 1 packet, 60 B"},"time":"2026-11-30T20:14:28Z"}"#,
+        "\n",
+        r#"{"lost_events":{"num_events_lost":"12"},"time":"2026-11-30T20:14:29Z"}"#,
+        "\n",
+    );
+    let want = "\
+TIME                    SOURCE          DESTINATION     PROTOCOL          DIRECTION  EVENT  REASON  PACKETS    BYTES  INTERFACE
+2026-11-30T20:14:26Z    10.0.0.1:40000  10.0.0.2:443    TCP               EGRESS     end    fin          12  1468006  eth0
+2026-11-30T20:14:27.5Z  [fd00::1]:53    [fd00::2]:5353  UDP               -          start  -             1       80  e\u{fffd}[31m
+2026-11-30T20:14:28Z    1.2.3.4         5.6.7.8         IPv4 protocol 47  -          -      -             -        -  -
+2026-11-30T20:14:29Z    {\"lost_events\":{\"num_events_lost\":\"12\"},\"time\":\"2026-11-30T20:14:29Z\"}
+";
+    let path = dir.path().join("a.log");
+    fs::write(&path, text).unwrap();
+    assert_eq!(print(&[&path], Output::Table).0, want);
+
+    // More rows than are held back to settle the widths.
+    fs::write(&path, text.repeat(400)).unwrap();
+    let printed = print(&[&path], Output::Table).0;
+    assert_eq!(printed.lines().count(), 1601);
+    assert!(printed.starts_with(want) && printed.ends_with(want.split_once('\n').unwrap().1));
+}
