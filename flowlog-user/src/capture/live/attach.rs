@@ -1,13 +1,15 @@
 //! One hook of one device: first in the TCX chain where the kernel has one, a clsact filter of our own otherwise.
 
+use std::collections::BTreeSet;
+
 use aya::Ebpf;
-use aya::programs::tc::{SchedClassifierLink, TcAttachOptions, TcHandle, TcError, qdisc_add_clsact};
+use aya::programs::tc::{SchedClassifierLink, TcAttachOptions, TcError, TcHandle, qdisc_add_clsact};
 use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType, tc::NlOptions};
 use flowlog_abi::{hook, names};
 
 use crate::record::Role;
 
-use super::load::{program, with_causes};
+use super::load::{load_programs, program, with_causes};
 use super::roles::Framing;
 use super::{Error, HookKind};
 
@@ -69,6 +71,7 @@ impl Attached {
 /// Attaches one hook. `allowed` says which kinds may be tried; a kernel without TCX is remembered there.
 pub(super) fn attach(ebpf: &mut Ebpf, target: &Target, allowed: &mut Kinds) -> Result<Attached, Error> {
     check_name(target)?;
+    load_programs(ebpf, &BTreeSet::from([program_name(target)]))?;
     let program = program(ebpf, program_name(target))?;
     let attached = if allowed.tcx {
         match attach_tcx(program, target) {
@@ -113,7 +116,7 @@ impl Kinds {
     }
 }
 
-const fn program_name(target: &Target) -> &'static str {
+pub(super) const fn program_name(target: &Target) -> &'static str {
     let hook = match (target.role, target.side) {
         (Role::Endpoint, Side::Ingress) => hook::ENDPOINT_INGRESS,
         (Role::Endpoint, Side::Egress) => hook::ENDPOINT_EGRESS,

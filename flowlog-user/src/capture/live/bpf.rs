@@ -58,8 +58,13 @@ struct BatchAttributes {
 unsafe fn bpf<T>(command: libc::c_long, attributes: &mut T) -> io::Result<RawFd> {
     // SAFETY: `attributes` is a live, initialised repr(C) struct of the size that is passed; the kernel reads, and
     // for batches writes, no more than that. What its pointers lead to is the caller's promise.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { RawFd::try_from(result).map_err(io::Error::other) }
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        RawFd::try_from(result).map_err(io::Error::other)
+    }
 }
 
 /// A file descriptor as the kernel's structs hold it.

@@ -8,7 +8,10 @@ use zerocopy::FromBytes;
 use super::Error;
 
 /// A slot's counters over all CPUs.
-pub(super) fn hook<const N: usize>(map: &PerCpuArray<MapData, [u8; N]>, slot: u32) -> Result<Counters, Error> {
+pub(super) fn hook<const N: usize>(
+    map: &PerCpuArray<MapData, [u8; N]>,
+    slot: u32,
+) -> Result<Counters, Error> {
     Ok(values::<Counters, N>(map, slot, names::HOOKS)?.iter().fold(Counters::default(), add_counters))
 }
 
@@ -40,7 +43,9 @@ fn values<T: FromBytes, const N: usize>(
 ) -> Result<Vec<T>, Error> {
     read(map, index, name)?
         .iter()
-        .map(|bytes| T::read_from_bytes(bytes).map_err(|_| Error::map(name, "read", "another size than expected")))
+        .map(|bytes| {
+            T::read_from_bytes(bytes).map_err(|_| Error::map(name, "read", "another size than expected"))
+        })
         .collect()
 }
 

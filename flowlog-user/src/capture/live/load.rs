@@ -1,10 +1,11 @@
 //! Puts the embedded object into the kernel: globals, map sizes, programs, self-test.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
-use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
+use aya::programs::{Program, ProgramError, SchedClassifier, TestRun as _, TestRunOptions};
 use aya::{Ebpf, EbpfLoader};
 use aya_log::EbpfLogger;
 use flowlog_abi::{Counters, FlowEntry, FlowKey, LAYOUT_ID, Ledger, names};
@@ -39,12 +40,8 @@ pub(super) struct Loaded {
 /// Loads everything and runs the self-test. Nothing is attached yet.
 pub(super) fn load(options: &Options) -> Result<Loaded, Error> {
     let mut ebpf = load_object(options)?;
-    for name in names::ETHERNET_PROGRAMS.into_iter().chain(names::RAW_IP_PROGRAMS) {
-        load_program(&mut ebpf, name)?;
-    }
-    load_program(&mut ebpf, names::MARK_PROGRAM)?;
-    load_program(&mut ebpf, names::SELF_TEST_PROGRAM)?;
-    // Only now: a map that is taken before its programs are loaded is closed for them.
+    load_programs(&mut ebpf, &BTreeSet::from([names::MARK_PROGRAM, names::SELF_TEST_PROGRAM]))?;
+    // A program that is loaded later finds its maps by descriptor, so each map that is taken here must stay open.
     let mut flush_log: Box<dyn FnMut() + Send> = match EbpfLogger::init(&mut ebpf) {
         Ok(mut logger) => Box::new(move || logger.flush()),
         Err(error) => {
@@ -102,10 +99,36 @@ pub(super) fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Sche
         .ok_or_else(|| Error::Load { what: format!("program {name}"), reason: "the object has none".into() })
 }
 
-fn load_program(ebpf: &mut Ebpf, name: &str) -> Result<(), Error> {
-    program(ebpf, name)?
-        .load()
-        .map_err(|error| Error::Load { what: format!("program {name}"), reason: with_causes(&error) })
+/// Loads those of the programs that are not loaded yet, all at once: verifying one takes up to half a second of CPU,
+/// so only what is going to be attached is loaded, each in a thread of its own.
+pub(super) fn load_programs(ebpf: &mut Ebpf, names: &BTreeSet<&str>) -> Result<(), Error> {
+    std::thread::scope(|scope| {
+        let loading: Vec<_> = ebpf
+            .programs_mut()
+            .filter(|(name, program)| names.contains(name) && program.fd().is_err())
+            .map(|(name, program)| (name.to_owned(), scope.spawn(|| load_program(program))))
+            .collect();
+        for (name, thread) in loading {
+            let loaded = thread.join().unwrap_or_else(|_| Err("the thread that loaded it failed".into()));
+            loaded.map_err(|reason| Error::Load { what: format!("program {name}"), reason })?;
+        }
+        Ok(())
+    })
+}
+
+fn load_program(program: &mut Program) -> Result<(), String> {
+    let begin_ns = clock::monotonic_ns();
+    let program: &mut SchedClassifier =
+        program.try_into().map_err(|error: ProgramError| with_causes(&error))?;
+    program.load().map_err(|error| with_causes(&error))?;
+    let info = program.info().map_err(|error| with_causes(&error))?;
+    tracing::debug!(
+        program = info.name_as_str(),
+        milliseconds = (clock::monotonic_ns() - begin_ns) / 1_000_000,
+        instructions_verified = info.verified_instruction_count(),
+        "program loaded"
+    );
+    Ok(())
 }
 
 fn self_test(ebpf: &mut Ebpf) -> Result<(), Error> {

@@ -1,7 +1,5 @@
 //! Takes entries out of the flow table without losing a packet: mark, wait, drain, read, hand on, delete.
 
-use std::os::fd::AsFd as _;
-
 use aya::maps::MapError;
 use aya::programs::{TestRun as _, TestRunOptions};
 use flowlog_abi::{FlowEntry, FlowKey, names};
@@ -61,7 +59,11 @@ impl Live {
             .test_run(TestRunOptions { data_in: Some(&data), ..TestRunOptions::new() })
             .map_err(|error| Error::map(names::FLOWS, "mark entries", with_causes(&error)))?;
         if run.return_value as usize != keys.len() {
-            tracing::debug!(marked = run.return_value, asked = keys.len(), "not every entry was found to be marked");
+            tracing::debug!(
+                marked = run.return_value,
+                asked = keys.len(),
+                "not every entry was found to be marked"
+            );
         }
         Ok(())
     }

@@ -77,8 +77,30 @@ pub(super) fn role(link: &Link, links: &Links) -> Result<Role, String> {
 
 fn is_tunnel(kind: &str) -> bool {
     const TUNNELS: [&str; 24] = [
-        "tun", "vxlan", "geneve", "gre", "gretap", "ip6gre", "ip6gretap", "erspan", "ip6erspan", "ipip", "ip6tnl",
-        "sit", "vti", "vti6", "xfrm", "wireguard", "gtp", "bareudp", "amt", "pfcp", "ppp", "ovpn", "batadv", "hsr",
+        "tun",
+        "vxlan",
+        "geneve",
+        "gre",
+        "gretap",
+        "ip6gre",
+        "ip6gretap",
+        "erspan",
+        "ip6erspan",
+        "ipip",
+        "ip6tnl",
+        "sit",
+        "vti",
+        "vti6",
+        "xfrm",
+        "wireguard",
+        "gtp",
+        "bareudp",
+        "amt",
+        "pfcp",
+        "ppp",
+        "ovpn",
+        "batadv",
+        "hsr",
     ];
     TUNNELS.contains(&kind)
 }

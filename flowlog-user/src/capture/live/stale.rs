@@ -26,7 +26,8 @@ pub(super) struct Presence(#[expect(dead_code, reason = "held, not read")] Optio
 
 /// Takes the namespace's mark if no other flowlog runs here, and only then removes what is stale.
 pub(super) fn clean(netlink: &mut Netlink, links: &Links) -> Presence {
-    let listener = SocketAddr::from_abstract_name("flowlog-capture").and_then(|address| UnixListener::bind_addr(&address));
+    let listener = SocketAddr::from_abstract_name("flowlog-capture")
+        .and_then(|address| UnixListener::bind_addr(&address));
     match listener {
         Ok(listener) => {
             remove_stale(netlink, links);
@@ -62,14 +63,28 @@ struct Filter {
 
 impl Filter {
     fn remove(&self, link: &Link) {
-        let removed =
-            SchedClassifierLink::attached(&link.name, self.side.attach_type(), self.priority, TcHandle::from(self.handle), None)
-                .map_err(|error| error.to_string())
-                .and_then(|filter| filter.detach().map_err(|error| error.to_string()));
+        let removed = SchedClassifierLink::attached(
+            &link.name,
+            self.side.attach_type(),
+            self.priority,
+            TcHandle::from(self.handle),
+            None,
+        )
+        .map_err(|error| error.to_string())
+        .and_then(|filter| filter.detach().map_err(|error| error.to_string()));
         match removed {
-            Ok(()) => tracing::info!(interface = link.name, side = self.side.name(), "removed a filter left by a killed flowlog"),
+            Ok(()) => tracing::info!(
+                interface = link.name,
+                side = self.side.name(),
+                "removed a filter left by a killed flowlog"
+            ),
             Err(error) => {
-                tracing::warn!(interface = link.name, side = self.side.name(), error, "cannot remove a filter left by a killed flowlog");
+                tracing::warn!(
+                    interface = link.name,
+                    side = self.side.name(),
+                    error,
+                    "cannot remove a filter left by a killed flowlog"
+                );
             }
         }
     }

@@ -8,9 +8,9 @@ use flowlog_abi::slot;
 
 use crate::record::{Interface, Role};
 
-use super::attach::{Attached, Kinds, Side, Target, attach};
+use super::attach::{Attached, Kinds, Side, Target, attach, program_name};
 use super::links::{self, Links};
-use super::load::Loaded;
+use super::load::{Loaded, load_programs};
 use super::netlink::{Netlink, Notifications};
 use super::roles::{framing, loops_back};
 use super::select::{Choice, Selection, stacked};
@@ -78,17 +78,23 @@ impl Watched {
         };
         watched.queue_new();
         if watched.pending.is_empty() {
-            tracing::warn!("no interface to watch, waiting for one; `flowlog interfaces` says why each is left out");
+            tracing::warn!(
+                "no interface to watch, waiting for one; `flowlog interfaces` says why each is left out"
+            );
         }
         Ok(watched)
     }
 
     /// Attaches everything that was chosen. An interface that went away meanwhile is no error.
     pub(super) fn attach_all(&mut self, loaded: &mut Loaded) -> Result<(), Error> {
+        let programs = self.pending.iter().map(program_name).collect();
+        load_programs(&mut loaded.ebpf, &programs)?;
         while let Some(target) = self.pending.pop_front() {
             match self.attach_one(loaded, &target) {
                 Ok(()) => {}
-                Err(Error::Gone { name }) => tracing::warn!(interface = name, "went away while it was attached"),
+                Err(Error::Gone { name }) => {
+                    tracing::warn!(interface = name, "went away while it was attached")
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -128,9 +134,15 @@ impl Watched {
         self.links = links;
         self.choice = self.selection.choose(&self.links);
         for (lower, upper) in stacked(&self.links, &self.choice) {
-            let (out, beside) = if self.devices.contains_key(&upper.ifindex) { (lower, upper) } else { (upper, lower) };
-            tracing::warn!(interface = out.name, other = beside.name, "left out, it would count packets twice");
-            self.choice.insert(out.ifindex, Err(format!("{} is watched and carries the same packets", beside.name)));
+            let (out, beside) =
+                if self.devices.contains_key(&upper.ifindex) { (lower, upper) } else { (upper, lower) };
+            tracing::warn!(
+                interface = out.name,
+                other = beside.name,
+                "left out, it would count packets twice"
+            );
+            self.choice
+                .insert(out.ifindex, Err(format!("{} is watched and carries the same packets", beside.name)));
         }
         self.failed.retain(|ifindex, _| self.links.contains_key(ifindex));
         let stays = |ifindex: &u32| matches!(self.choice.get(ifindex), Some(Ok(_)));
@@ -201,7 +213,11 @@ impl Watched {
             side = target.side.name(),
             "attached"
         );
-        self.devices.entry(ifindex).or_insert_with(|| Device { hooks: Vec::new() }).hooks.push((target.side, attached));
+        self.devices
+            .entry(ifindex)
+            .or_insert_with(|| Device { hooks: Vec::new() })
+            .hooks
+            .push((target.side, attached));
         self.slots.insert(slot(ifindex, target.side == Side::Egress), (target.name.clone(), target.side));
         let interface = Interface { name: target.name.clone(), role: target.role };
         self.known.insert(ifindex, Known { interface, gone: None });
@@ -250,7 +266,8 @@ impl Watched {
     }
 
     pub(super) fn states(&self) -> Vec<InterfaceState> {
-        let hook = |ifindex| self.devices.get(&ifindex).and_then(|device| device.hooks.first()).map(|(_, a)| a.kind);
+        let hook =
+            |ifindex| self.devices.get(&ifindex).and_then(|device| device.hooks.first()).map(|(_, a)| a.kind);
         states(&self.links, &self.choice, &self.failed, hook)
     }
 
