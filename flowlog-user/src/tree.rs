@@ -106,18 +106,12 @@ impl Problems {
     pub fn unknown(&mut self, place: &Place, what: &str, word: &str, known: &[&str]) {
         let nearest = known
             .iter()
-            .map(|candidate| {
-                (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate)
-            })
+            .map(|candidate| (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
             .min_by_key(|(distance, _)| *distance)
             .filter(|(distance, _)| *distance <= 1 + word.len() / 3);
         match nearest {
-            Some((_, candidate)) => {
-                self.error(place, format!("unknown {what} `{word}`; did you mean `{candidate}`?"))
-            }
-            None => {
-                self.error(place, format!("unknown {what} `{word}`; expected one of {}", known.join(", ")))
-            }
+            Some((_, candidate)) => self.error(place, format!("unknown {what} `{word}`; did you mean `{candidate}`?")),
+            None => self.error(place, format!("unknown {what} `{word}`; expected one of {}", known.join(", "))),
         }
     }
 }
@@ -140,10 +134,7 @@ impl Tree {
         {
             return Some(number);
         }
-        problems.error(
-            &self.place,
-            format!("expected a whole number from {low} to {high}, found {}", self.kind()),
-        );
+        problems.error(&self.place, format!("expected a whole number from {low} to {high}, found {}", self.kind()));
         None
     }
 

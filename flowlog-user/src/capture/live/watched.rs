@@ -93,7 +93,7 @@ impl Watched {
             match self.attach_one(loaded, &target) {
                 Ok(()) => {}
                 Err(Error::Gone { name }) => {
-                    tracing::warn!(interface = name, "went away while it was attached")
+                    tracing::warn!(interface = name, "went away while it was attached");
                 }
                 Err(error) => return Err(error),
             }
