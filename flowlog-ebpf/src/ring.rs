@@ -20,7 +20,7 @@ use flowlog_ebpf::{Packet, Sight, acknowledge, wants_report, write_alone, write_
 const ALONE_ID: u64 = 1 << 52;
 
 /// The daemon drains on a timer: a wake-up for each report costs more than the report.
-const FLAGS: u64 = BPF_RB_NO_WAKEUP as u64;
+const NO_WAKEUP: u64 = BPF_RB_NO_WAKEUP as u64;
 
 /// Connection id number `count` of this CPU: interleaved, so that CPUs need not agree.
 #[inline(always)]
@@ -69,7 +69,7 @@ fn in_place(record: &mut RingBufEntry<Report>) -> &mut Report {
 #[inline(always)]
 fn send(entry: *mut FlowEntry, key: &FlowKey) {
     let Some(ledger) = ledger() else { return };
-    let Some(mut record) = FLOWLOG_RING.reserve(FLAGS) else {
+    let Some(mut record) = FLOWLOG_RING.reserve(0) else {
         ledger.ring_full += 1;
         return;
     };
@@ -82,7 +82,7 @@ fn send(entry: *mut FlowEntry, key: &FlowKey) {
     ledger.reported_packets += up.packets - up.reported_packets + down.packets - down.reported_packets;
     ledger.reported_bytes += up.bytes - up.reported_bytes + down.bytes - down.reported_bytes;
     acknowledge(entry, said);
-    record.submit(FLAGS);
+    record.submit(NO_WAKEUP);
 }
 
 /// Reports one packet that found no place in the table, while the ring is less than half full: a flood of such
@@ -101,13 +101,13 @@ pub(crate) fn report_alone(packet: &Packet, key: &FlowKey, direction: usize, sig
     if used >= size / 2 {
         return Fate::Lost;
     }
-    let Some(mut record) = FLOWLOG_RING.reserve(FLAGS) else {
+    let Some(mut record) = FLOWLOG_RING.reserve(0) else {
         ledger.ring_full += 1;
         return Fate::Lost;
     };
     let connection = connection_id(ledger.ring_records) | ALONE_ID;
     write_alone(in_place(&mut record), packet, key, direction, sight, connection);
     ledger.ring_records += 1;
-    record.submit(FLAGS);
+    record.submit(NO_WAKEUP);
     Fate::Alone
 }

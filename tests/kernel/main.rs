@@ -2,5 +2,10 @@
 //! root. Nothing is attached anywhere.
 #![cfg(test)]
 
+mod counting;
+mod headers;
 mod loaded;
 mod loading;
+mod packets;
+mod removal;
+mod reporting;
