@@ -5,6 +5,7 @@
 //! flows, filtering, anything per task. To add a source: a file beside these two that gives the same items.
 
 pub mod live;
+pub mod replay;
 
 use flowlog_abi::{Counters, Ledger, Report};
 

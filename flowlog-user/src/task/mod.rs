@@ -9,8 +9,10 @@ mod duration;
 mod file;
 mod keys;
 mod plan;
+mod running;
 mod spec;
 
 pub use cadence::{Cadence, Events};
 pub use plan::{Plan, Planned};
+pub use running::{Finished, Overflow, Running};
 pub use spec::Spec;

@@ -44,3 +44,15 @@ pub enum Compression {
     /// Plain lines (Hubble's `fileCompress: false`).
     None,
 }
+
+impl Compression {
+    /// The name as in a task's `compression`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Zstd { .. } => "zstd",
+            Self::Gzip => "gzip",
+            Self::None => "none",
+        }
+    }
+}
