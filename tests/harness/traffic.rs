@@ -120,6 +120,8 @@ pub struct Segments {
     pub sent: u64,
     /// TCP segments it received (`tcpi_segs_in`).
     pub received: u64,
+    /// Payload the client's socket sent, sent again included (`tcpi_bytes_sent`).
+    pub payload_bytes: u64,
 }
 
 /// Streams `bytes` from near to far, and a little back; the connection stays open while `then` runs.
@@ -171,6 +173,7 @@ fn settled(pair: &Pair, port: u16) -> Result<Segments> {
             port,
             sent: number("segs_out:").with_context(|| text.clone())?,
             received: number("segs_in:").with_context(|| text.clone())?,
+            payload_bytes: number("bytes_sent:").with_context(|| text.clone())?,
         };
         if last == Some(now) {
             return Ok(now);

@@ -5,6 +5,8 @@
 mod counting;
 mod headers;
 mod loaded;
+mod end_to_end;
+mod lifecycle;
 mod loading;
 mod packets;
 mod removal;
