@@ -6,7 +6,6 @@ use crate::ledger::ledger;
 use crate::maps::FLOWLOG_FLOWS;
 use crate::ring::connection_id;
 use aya_ebpf::bindings::BPF_NOEXIST;
-use aya_ebpf::programs::TcContext;
 use aya_log_ebpf::warn;
 use core::ptr;
 use flowlog_abi::{FlowEntry, FlowKey};
@@ -69,7 +68,6 @@ pub(crate) fn add(entry: *mut FlowEntry, direction: usize, packet: &Packet, sigh
 /// The entry that this packet may be added to; entered if it is the first of its connection.
 #[inline(always)]
 pub(crate) fn find_or_enter(
-    context: &TcContext,
     key: &FlowKey,
     tag: u32,
     direction: usize,
@@ -82,12 +80,11 @@ pub(crate) fn find_or_enter(
         }
         return wait_for_tag(key, tag);
     }
-    enter(context, key, tag, direction, packet, sight)
+    enter(key, tag, direction, packet, sight)
 }
 
 #[inline(always)]
 fn enter(
-    context: &TcContext,
     key: &FlowKey,
     tag: u32,
     direction: usize,
@@ -111,12 +108,20 @@ fn enter(
         }
         Err(error) => {
             if ledger.insert_failed == 0 {
-                warn!(context, "an insert into the flow table failed with {}, packet reported alone", error);
+                fl_warn_insert(error.unsigned_abs());
             }
             ledger.insert_failed += 1;
             Err(NoPlace::Other)
         }
     }
+}
+
+/// A function of its own with external linkage: the verifier checks it once, and not again for each way to its call.
+#[inline(never)]
+#[unsafe(no_mangle)]
+extern "C" fn fl_warn_insert(errno: u32) -> u32 {
+    warn!((), "an insert into the flow table failed with errno {}, packet reported alone", errno);
+    0
 }
 
 /// Another CPU inserted the entry a moment ago, or it is being removed: look a few times, then go without it.
