@@ -56,7 +56,10 @@ impl<'a> Skb<'a> {
         // been checked, and would follow every combination of earlier reads through the rest of the program.
         let (mut start, end) = unsafe {
             let skb = self.context.skb.skb;
-            ((&raw const (*skb).data).read_volatile() as usize, (&raw const (*skb).data_end).read_volatile() as usize)
+            (
+                (&raw const (*skb).data).read_volatile() as usize,
+                (&raw const (*skb).data_end).read_volatile() as usize,
+            )
         };
         // SAFETY: a sum of registers, in assembly because the compiler must not split it into others than those the
         // verifier then knows the bounds of. (An empty piece would do, but its line information is refused.)

@@ -1,15 +1,16 @@
 //! The flow table: find or enter a connection, and add a packet to it exactly once or not at all.
 #![expect(unsafe_code, reason = "entries are reached through raw pointers")]
 
-use crate::atomic::Atomic;
+use crate::atomic::{Atomic, clear};
 use crate::ledger::ledger;
 use crate::maps::FLOWLOG_FLOWS;
 use crate::ring::connection_id;
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_log_ebpf::warn;
+use core::mem::MaybeUninit;
 use core::ptr;
 use flowlog_abi::{FlowEntry, FlowKey};
-use flowlog_ebpf::{Packet, Sight, add_with, cross, new_entry};
+use flowlog_ebpf::{Packet, Sight, add_with, cross, write_entry};
 
 const EEXIST: i32 = -17;
 const E2BIG: i32 = -7;
@@ -92,8 +93,14 @@ fn enter(
     sight: &Sight,
 ) -> Result<*mut FlowEntry, NoPlace> {
     let Some(ledger) = ledger() else { return Err(NoPlace::Other) };
-    let fresh = new_entry(packet, sight, direction, connection_id(ledger.connections));
-    match FLOWLOG_FLOWS.insert(key, &fresh, BPF_NOEXIST.into()) {
+    let mut fresh = MaybeUninit::<FlowEntry>::uninit();
+    // SAFETY: integers, aligned to 8; zero is a value of each.
+    let fresh = unsafe {
+        clear(fresh.as_mut_ptr());
+        fresh.assume_init_mut()
+    };
+    write_entry(fresh, packet, sight, direction, connection_id(ledger.connections));
+    match FLOWLOG_FLOWS.insert(key, &*fresh, BPF_NOEXIST.into()) {
         Ok(()) => {
             ledger.connections += 1;
             let Some(entry) = find(key) else { return Err(NoPlace::Other) };
