@@ -1,1 +1,21 @@
-//! placeholder
+//! The part of flowlog's kernel side that needs no kernel: bytes to [`Packet`], packets to entries, entries to
+//! reports. The programs in `main.rs` and the replay of captures on the host run this same code.
+//!
+//! In: the bytes of one packet and what is known beside them (length on the wire, offload, hook, time).
+//! Out: a [`Packet`] or the [`flowlog_abi::Reason`] why there is none; the entry and the report of its connection.
+//! What never happens here: I/O, allocation, `unsafe`, a look-up in a table, a panic.
+//!
+//! Where to change what: a link layer in `parse/link.rs`, an IP header in `parse/ip.rs`, a transport in
+//! `parse/transport.rs`, what a packet weighs in `count.rs`, what is kept of a connection in `aggregate/`.
+#![no_std]
+
+pub mod aggregate;
+pub mod count;
+pub mod parse;
+
+pub use aggregate::{
+    Add, Closed, Plain, Sight, Timeouts, acknowledge, add, add_with, alone, closed, cross, expired,
+    new_entry, report, tag, wants_report, write_alone, write_report,
+};
+pub use count::{measure, segments_and_bytes};
+pub use parse::{Bytes, Captured, Packet, parse_ethernet, parse_raw_ip};

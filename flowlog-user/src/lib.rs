@@ -19,6 +19,7 @@ pub mod enrich;
 pub mod filter;
 pub mod limits;
 pub mod metrics;
+pub mod pipeline;
 pub mod project;
 pub mod read;
 pub mod record;

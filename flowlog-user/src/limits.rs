@@ -26,3 +26,12 @@ pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
 
 /// Depth of a task file that is followed at most.
 pub const CONFIG_DEPTH_MAX: usize = 64;
+
+/// Nodes of a task file that aliases (`*name`) may add: enough for shared lists, too few for a file that explodes.
+pub const CONFIG_ALIAS_NODES_MAX: usize = 10_000;
+
+/// Milliseconds that a task's `updateInterval` must have.
+pub const UPDATE_INTERVAL_MS_MIN: u64 = 1_000;
+
+/// Milliseconds that a task's `fileRotationInterval` must have.
+pub const ROTATION_INTERVAL_MS_MIN: u64 = 1_000;

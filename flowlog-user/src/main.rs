@@ -1,2 +1,50 @@
-//! The `flowlog` command.
-fn main() {}
+//! The `flowlog` command: arguments, logging, wiring, exit code.
+
+mod cli;
+
+use std::io::{IsTerminal, Write, stderr};
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
+
+use cli::{Command, Flowlog};
+
+fn main() -> ExitCode {
+    let arguments = Flowlog::parse();
+    logging(arguments.verbose);
+    let outcome = match arguments.command {
+        Command::Run(run) => cli::run::run(&run),
+        Command::Check(check) => cli::check::check(&check),
+        Command::Cat(cat) => cli::cat::cat(&cat),
+        Command::Replay(replay) => cli::replay::replay(&replay),
+        Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),
+        Command::Completions(completions) => cli::completions::completions(&completions),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            // Nothing is left to do when even this cannot be written.
+            let _ = writeln!(stderr(), "flowlog: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Text on a terminal, JSON lines elsewhere; always to stderr, since stdout is for data.
+fn logging(verbose: bool) {
+    let level = if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
+    let targets = Targets::new().with_default(LevelFilter::WARN).with_target("flowlog", level);
+    let terminal = stderr().is_terminal();
+    let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let text = terminal.then(|| {
+        tracing_subscriber::fmt::layer()
+            .with_writer(stderr)
+            .with_ansi(colour)
+            .with_target(false)
+            .without_time()
+    });
+    let json = (!terminal).then(|| tracing_subscriber::fmt::layer().json().with_writer(stderr));
+    tracing_subscriber::registry().with(text).with(json).with(targets).init();
+}

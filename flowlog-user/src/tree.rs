@@ -6,22 +6,39 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a node stands. Line and column count from 1.
+/// Where a node stands. Line and column count from 1; 0 stands for the file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The file as the user named it.
     pub file: Arc<str>,
-    /// Line, from 1.
+    /// Line, from 1; 0 for the whole file.
     pub line: usize,
-    /// Column, from 1.
+    /// Column, from 1; 0 for the whole file.
     pub column: usize,
     /// Key path, e.g. `flowLogs[2].includeFilters[0].source_ip`.
     pub path: String,
 }
 
+impl Place {
+    /// A file as a whole.
+    #[must_use]
+    pub fn file(file: &str) -> Self {
+        Self { file: file.into(), line: 0, column: 0, path: String::new() }
+    }
+
+    /// The place without its key path, as a second place in a message.
+    #[must_use]
+    pub fn spot(&self) -> String {
+        format!("{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)?;
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
         if !self.path.is_empty() {
             write!(f, ": {}", self.path)?;
         }
@@ -104,32 +121,91 @@ impl Problems {
 
     /// Notes a word that is none of `known`, with the nearest one.
     pub fn unknown(&mut self, place: &Place, what: &str, word: &str, known: &[&str]) {
-        let nearest = known
-            .iter()
-            .map(|candidate| {
-                (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate)
-            })
-            .min_by_key(|(distance, _)| *distance)
-            .filter(|(distance, _)| *distance <= 1 + word.len() / 3);
-        match nearest {
-            Some((_, candidate)) => {
-                self.error(place, format!("unknown {what} `{word}`; did you mean `{candidate}`?"))
-            }
-            None => {
-                self.error(place, format!("unknown {what} `{word}`; expected one of {}", known.join(", ")))
-            }
+        self.error(place, format!("unknown {what} `{word}`; {}", hint(word, known)));
+    }
+}
+
+impl fmt::Display for Problems {
+    /// The errors, a line each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.errors.iter().enumerate() {
+            let newline = if index == 0 { "" } else { "\n" };
+            write!(f, "{newline}{problem}")?;
         }
+        Ok(())
+    }
+}
+
+/// `did you mean ...?`, or the list of words where none is near.
+#[must_use]
+pub fn hint(word: &str, known: &[&str]) -> String {
+    match nearest(word, known) {
+        Some(candidate) => format!("did you mean `{candidate}`?"),
+        None => format!("expected one of {}", known.join(", ")),
+    }
+}
+
+/// The word that is probably meant, if any is near.
+#[must_use]
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_lowercase()), *candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= 1 + word.chars().count() / 3)
+        .map(|(_, candidate)| candidate)
+}
+
+/// What a key of a map is, as [`Tree::fields`] is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// This field.
+    Known(&'static str),
+    /// This field in a spelling that is accepted with a warning.
+    Respelt(&'static str),
+    /// None.
+    Unknown,
+}
+
+/// The fields of a map that are there and not null, under their proper names.
+#[derive(Debug, Default)]
+pub struct Fields<'a>(Vec<(&'static str, &'a Entry)>);
+
+impl<'a> Fields<'a> {
+    /// The field's value.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'a Tree> {
+        self.entry(name).map(|entry| &entry.value)
+    }
+
+    /// The field's entry.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&'a Entry> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, entry)| *entry)
+    }
+
+    /// All fields in file order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'a Entry)> + '_ {
+        self.0.iter().copied()
     }
 }
 
 impl Tree {
-    /// The value as a string: any scalar that is not null.
+    /// The value as a string. What YAML takes for a number or a boolean must be quoted.
     pub fn text(&self, problems: &mut Problems) -> Option<&str> {
-        if let Value::Scalar { text, .. } = &self.value {
-            return Some(text);
+        match &self.value {
+            Value::Scalar { text, quoted } if *quoted || !is_number_or_boolean(text) => Some(text),
+            Value::Scalar { text, .. } => {
+                let message = format!("expected a string, found `{text}`; write it in quotes: \"{text}\"");
+                problems.error(&self.place, message);
+                None
+            }
+            _ => {
+                problems.error(&self.place, format!("expected a string, found {}", self.kind()));
+                None
+            }
         }
-        problems.error(&self.place, format!("expected a string, found {}", self.kind()));
-        None
     }
 
     /// The value as a whole number within the bounds.
@@ -150,13 +226,48 @@ impl Tree {
     /// The value as `true` or `false`.
     pub fn boolean(&self, problems: &mut Problems) -> Option<bool> {
         match &self.value {
-            Value::Scalar { text, quoted: false } if text == "true" => Some(true),
-            Value::Scalar { text, quoted: false } if text == "false" => Some(false),
+            Value::Scalar { text, quoted: false } if is_true(text) => Some(true),
+            Value::Scalar { text, quoted: false } if is_false(text) => Some(false),
             _ => {
                 problems.error(&self.place, format!("expected true or false, found {}", self.kind()));
                 None
             }
         }
+    }
+
+    /// The entries of a map by their proper names; `find` says what a key is, `known` lists the names for the
+    /// message about an unknown one. Null values count as absent, as in JSON.
+    pub fn fields(
+        &self,
+        what: &str,
+        known: &[&str],
+        find: impl Fn(&str) -> Key,
+        problems: &mut Problems,
+    ) -> Fields<'_> {
+        let mut fields: Vec<(&'static str, &Entry)> = Vec::new();
+        for entry in self.map(problems) {
+            let name = match find(&entry.key) {
+                Key::Known(name) => name,
+                Key::Respelt(name) => {
+                    problems.warning(&entry.place, format!("read as `{name}`; write it like that"));
+                    name
+                }
+                Key::Unknown => {
+                    problems.unknown(&entry.place, what, &entry.key, known);
+                    continue;
+                }
+            };
+            match fields.iter().find(|(taken, _)| *taken == name) {
+                Some((_, first)) => {
+                    let message =
+                        format!("`{name}` stands here twice, first at {}; keep one", first.place.spot());
+                    problems.error(&entry.place, message);
+                }
+                None => fields.push((name, entry)),
+            }
+        }
+        fields.retain(|(_, entry)| !matches!(entry.value.value, Value::Null));
+        Fields(fields)
     }
 
     /// The value as a list; null is an empty one.
@@ -194,4 +305,24 @@ impl Tree {
             Value::Map(_) => "a map".into(),
         }
     }
+}
+
+fn is_true(text: &str) -> bool {
+    matches!(text, "true" | "True" | "TRUE")
+}
+
+fn is_false(text: &str) -> bool {
+    matches!(text, "false" | "False" | "FALSE")
+}
+
+fn is_number_or_boolean(text: &str) -> bool {
+    let digits = text.trim_start_matches(['-', '+']);
+    let prefixed = |prefix: &str, radix: u32| {
+        digits
+            .strip_prefix(prefix)
+            .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(radix)))
+    };
+    let decimal =
+        digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') && digits.parse::<f64>().is_ok();
+    is_true(text) || is_false(text) || decimal || prefixed("0x", 16) || prefixed("0o", 8)
 }

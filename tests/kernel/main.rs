@@ -1,2 +1,11 @@
-//! Tests that load programs into the running kernel.
-fn main() {}
+//! Tests that load the programs into the running kernel and feed them packets by `BPF_PROG_TEST_RUN`; they need
+//! root. Nothing is attached anywhere.
+#![cfg(test)]
+
+mod counting;
+mod headers;
+mod loaded;
+mod loading;
+mod packets;
+mod removal;
+mod reporting;

@@ -1,2 +1,3 @@
-//! Tests that need no privilege.
-fn main() {}
+//! Tests that need no privilege: captures through the same rooms, and the binary's manners.
+
+mod replay;

@@ -4,6 +4,9 @@
 //! a batch at a time, in an order in which a connection's end comes last. What never happens here: decoding into
 //! flows, filtering, anything per task. To add a source: a file beside these two that gives the same items.
 
+pub mod live;
+pub mod replay;
+
 use flowlog_abi::{Counters, Ledger, Report};
 
 use crate::record::EndReason;

@@ -1,1 +1,15 @@
-//! The room `config`.
+//! Configuration: task files in, tasks out.
+//!
+//! In: paths of files and folders ([`load`]). Out: a [`Plan`] of tasks, or everything that is wrong with them, each with
+//! file, line, column and key path. What never happens here: applying anything, guessing, skipping what is invalid.
+//! Only `raw` knows YAML. To add a key of a file: a line in `document`; a task's keys belong to `task`.
+
+mod document;
+mod files;
+mod load;
+mod raw;
+
+pub use load::{Error, Loaded, load};
+
+#[cfg(test)]
+mod tests;

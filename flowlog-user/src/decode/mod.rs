@@ -1,1 +1,129 @@
-//! The room `decode`.
+//! Room 2, decode: the kernel's reports become [`Flow`]s.
+//!
+//! In: [`Report`]s, as bytes from the ring or as the last word on a connection. Out: flows, grouped by cadence (the
+//! distinct pairs of events and update interval over all tasks), so that one task's rhythm never cuts another's
+//! interval. What never happens here: a lost report without a count, I/O, anything per task. A report that cannot be
+//! understood is counted as malformed; to add a field, extend `flow.rs`.
+
+mod cadence;
+mod connections;
+mod flow;
+
+pub use cadence::Cadence;
+
+use flowlog_abi::{REPORT_ALONE, REPORT_FLOW, Report};
+use zerocopy::FromBytes;
+
+use crate::clock::Clock;
+use crate::record::{EndReason, Flow};
+use connections::Connections;
+
+/// Flows by cadence: index = the number in [`Flow::cadence`].
+pub type Flows = Vec<Vec<Flow>>;
+
+/// What became of what was handed in. Packets and bytes are deltas against the report before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Records from the ring that were understood.
+    pub decoded: u64,
+    /// Records from the ring that were not.
+    pub malformed: u64,
+    /// Packets in reports of connections.
+    pub reported_packets: u64,
+    /// Layer-2 bytes of the same.
+    pub reported_bytes: u64,
+    /// Packets reported alone.
+    pub alone_packets: u64,
+    /// Layer-2 bytes of the same.
+    pub alone_bytes: u64,
+    /// Packets in last reports.
+    pub ended_packets: u64,
+    /// Layer-2 bytes of the same.
+    pub ended_bytes: u64,
+}
+
+/// Turns reports into flows. Remembers of each connection what each cadence has written.
+#[derive(Debug)]
+pub struct Decoder {
+    connections: Connections,
+    counts: Counts,
+}
+
+impl Decoder {
+    /// A decoder for these cadences (at most [`crate::limits::CADENCES_MAX`]; more are ignored).
+    #[must_use]
+    pub fn new(cadences: Vec<Cadence>) -> Self {
+        Self { connections: Connections::new(cadences), counts: Counts::default() }
+    }
+
+    /// An empty set of flows, one list for each cadence.
+    #[must_use]
+    pub fn flows(&self) -> Flows {
+        vec![Vec::new(); self.connections.cadences()]
+    }
+
+    /// What has been counted so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Connections that are remembered.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Takes a record from the ring.
+    pub fn bytes(&mut self, bytes: &[u8], clock: Clock, out: &mut Flows) {
+        let Ok(report) = Report::read_from_bytes(bytes) else {
+            self.counts.malformed += 1;
+            return;
+        };
+        let Some((packets, length)) = delta(&report).filter(|_| flow::sound(&report)) else {
+            self.counts.malformed += 1;
+            return;
+        };
+        match report.what {
+            REPORT_FLOW => {
+                self.counts.reported_packets += packets;
+                self.counts.reported_bytes += length;
+                self.connections.report(&report, clock, out);
+            }
+            REPORT_ALONE => {
+                self.counts.alone_packets += packets;
+                self.counts.alone_bytes += length;
+                self.connections.alone(&report, clock, out);
+            }
+            _ => {
+                self.counts.malformed += 1;
+                return;
+            }
+        }
+        self.counts.decoded += 1;
+    }
+
+    /// Takes the last report of a connection.
+    pub fn end(&mut self, report: &Report, reason: EndReason, clock: Clock, out: &mut Flows) {
+        let Some((packets, length)) = delta(report).filter(|_| flow::sound(report)) else {
+            self.counts.malformed += 1;
+            return;
+        };
+        self.counts.ended_packets += packets;
+        self.counts.ended_bytes += length;
+        self.connections.end(report, reason, clock, out);
+    }
+}
+
+/// Packets and bytes since the report before; `None` when totals have shrunk or cannot be.
+fn delta(report: &Report) -> Option<(u64, u64)> {
+    report.directions.iter().try_fold((0, 0), |(packets, bytes), side| {
+        Some((
+            side.packets.checked_sub(side.reported_packets)?.checked_add(packets)?,
+            side.bytes.checked_sub(side.reported_bytes)?.checked_add(bytes)?,
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,9 @@ use super::{Event, Flow, Hook, Identity, L4, TrafficDirection};
 /// `event_type.type` of every flow: a trace event.
 pub const EVENT_TYPE_TRACE: i32 = 4;
 
+/// `verdict` of every flow: seen here. Hubble's number of `FORWARDED`.
+pub const VERDICT_FORWARDED: i32 = 1;
+
 impl Hook {
     /// `event_type.sub_type`: the trace point.
     #[must_use]

@@ -9,6 +9,6 @@ pub mod fields;
 mod flow;
 mod node;
 
-pub use derived::{EVENT_TYPE_TRACE, IpVersion};
+pub use derived::{EVENT_TYPE_TRACE, IpVersion, VERDICT_FORWARDED};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection};
 pub use node::{Interface, Node, Role};

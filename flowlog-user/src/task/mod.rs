@@ -1,1 +1,18 @@
-//! The room `task`.
+//! Tasks: what someone wants logged, where to and for how long.
+//!
+//! In: an entry of `flowLogs` ([`Spec::read`]). Out: a [`Plan`], in which every task has its compiled filter, its mask
+//! and the number of its cadence. What never happens here: I/O, YAML, running anything. To add a key: a line in `keys`,
+//! a member of [`Spec`], and its reading in `spec` (or `file` when it concerns files).
+
+mod cadence;
+mod duration;
+mod file;
+mod keys;
+mod plan;
+mod running;
+mod spec;
+
+pub use cadence::{Cadence, Events};
+pub use plan::{Plan, Planned};
+pub use running::{Finished, Overflow, Running};
+pub use spec::Spec;

@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::name::Names;
+
 /// Where and how one task's records are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
@@ -20,6 +22,15 @@ pub struct Spec {
     pub mode: u32,
 }
 
+impl Spec {
+    /// The file that grows: no two tasks may share it.
+    #[must_use]
+    pub fn live_path(&self) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.path.with_file_name(Names::new(&name, self.compression).live)
+    }
+}
+
 /// How files are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
@@ -32,4 +43,16 @@ pub enum Compression {
     Gzip,
     /// Plain lines (Hubble's `fileCompress: false`).
     None,
+}
+
+impl Compression {
+    /// The name as in a task's `compression`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Zstd { .. } => "zstd",
+            Self::Gzip => "gzip",
+            Self::None => "none",
+        }
+    }
 }

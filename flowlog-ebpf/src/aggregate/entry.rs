@@ -1,0 +1,165 @@
+use super::{of, of_mut};
+use crate::Packet;
+use flowlog_abi::{Direction, FlowEntry, bpf_spin_lock, protocol};
+
+/// Where and when packets were seen, and what they weigh.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight {
+    /// One of `flowlog_abi::hook`.
+    pub hook: u8,
+    /// Interface of the hook.
+    pub ifindex: u32,
+    /// Nanoseconds of CLOCK_MONOTONIC (or whatever clock the reports shall carry).
+    pub now_ns: u64,
+    /// Segments on the wire.
+    pub packets: u64,
+    /// Layer-2 bytes of the same.
+    pub bytes: u64,
+}
+
+impl Sight {
+    /// Whether the packet was entering the node's stack.
+    #[inline(always)]
+    const fn is_ingress(&self) -> bool {
+        self.hook & 1 == 0
+    }
+}
+
+/// How a total is added to. The kernel's CPUs add to one entry at the same time.
+pub trait Add {
+    /// Adds `value` to `total`.
+    fn add(total: &mut u64, value: u64);
+}
+
+/// [`Add`] for one thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain;
+
+impl Add for Plain {
+    fn add(total: &mut u64, value: u64) {
+        *total = total.wrapping_add(value);
+    }
+}
+
+const BLANK: Direction = Direction {
+    packets: 0,
+    bytes: 0,
+    last_ns: 0,
+    first_ns: 0,
+    reported_packets: 0,
+    reported_bytes: 0,
+    ifindex: 0,
+    hook: 0,
+    arrived: 0,
+    announced: 0,
+    zero: 0,
+    l4: [0; 8],
+};
+
+/// The entry of a connection first seen by this packet, which is not added yet; the tag is 0.
+#[must_use]
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the opener is 0 or 1")]
+pub const fn new_entry(packet: &Packet, sight: &Sight, direction: usize, connection: u64) -> FlowEntry {
+    FlowEntry {
+        tag: 0,
+        lock: bpf_spin_lock { val: 0 },
+        directions: [BLANK; 2],
+        started_ns: sight.now_ns,
+        last_report_ns: sight.now_ns,
+        connection,
+        interfaces: [0; 4],
+        number: 0,
+        lease: 0,
+        opener: packet.opener(direction) as u8,
+        midstream: packet.midstream() as u8,
+        zero: 0,
+    }
+}
+
+/// Adds a packet to its connection.
+#[inline(always)]
+pub fn add(entry: &mut FlowEntry, direction: usize, packet: &Packet, sight: &Sight) {
+    add_with::<Plain>(entry, direction, packet, sight);
+}
+
+/// [`add`] with the caller's way to add to totals; everything else is plain stores, made only where something is new,
+/// so that CPUs share the cache line of a busy connection as little as can be.
+#[inline(always)]
+pub fn add_with<A: Add>(entry: &mut FlowEntry, direction: usize, packet: &Packet, sight: &Sight) {
+    cross(entry, sight.ifindex);
+    let side = of_mut(&mut entry.directions, direction);
+    if side.ifindex == 0 {
+        side.hook = sight.hook;
+        if packet.protocol != protocol::TCP {
+            let [kind, code, ..] = &mut side.l4;
+            *kind = packet.icmp_type;
+            *code = packet.icmp_code;
+        }
+        side.ifindex = sight.ifindex;
+    }
+    if side.first_ns == 0 {
+        side.first_ns = sight.now_ns;
+    }
+    if sight.is_ingress() && side.arrived == 0 {
+        side.arrived = 1;
+    }
+    side.last_ns = sight.now_ns;
+    if packet.protocol == protocol::TCP {
+        add_flags(side, packet.tcp_flags);
+    }
+    A::add(&mut side.packets, sight.packets);
+    A::add(&mut side.bytes, sight.bytes);
+}
+
+/// Notes that the connection crossed an interface; the fifth and later ones are not named.
+#[inline(always)]
+pub fn cross(entry: &mut FlowEntry, ifindex: u32) {
+    for interface in &mut entry.interfaces {
+        if *interface == ifindex {
+            return;
+        }
+        if *interface == 0 {
+            *interface = ifindex;
+            return;
+        }
+    }
+}
+
+/// Sets the byte of each flag: a store of 1 can be lost to nobody, a byte of bits could.
+#[inline(always)]
+fn add_flags(side: &mut Direction, flags: u8) {
+    if spread(flags) & !u64::from_le_bytes(side.l4) == 0 {
+        return;
+    }
+    let mut bit = flags;
+    for seen in &mut side.l4 {
+        if bit & 1 == 1 && *seen == 0 {
+            *seen = 1;
+        }
+        bit >>= 1;
+    }
+}
+
+/// Bit n of the byte to the lowest bit of byte n.
+#[inline(always)]
+const fn spread(flags: u8) -> u64 {
+    let one_bit_a_byte = (flags as u64).wrapping_mul(0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+    (one_bit_a_byte.wrapping_add(0x7f7f_7f7f_7f7f_7f7f) | one_bit_a_byte) >> 7 & 0x0101_0101_0101_0101
+}
+
+/// The flag byte again, from the bytes of the flags.
+#[inline(always)]
+pub(super) fn gather(l4: [u8; 8]) -> u8 {
+    let mut flags = 0;
+    for seen in l4.into_iter().rev() {
+        flags = flags << 1 | (seen & 1);
+    }
+    flags
+}
+
+/// Whether a direction has been seen with this TCP flag (one bit of `flowlog_abi::tcp`).
+#[inline(always)]
+pub(super) fn has_flag(entry: &FlowEntry, direction: usize, flag: u8) -> bool {
+    u64::from_le_bytes(of(&entry.directions, direction).l4) & spread(flag) != 0
+}

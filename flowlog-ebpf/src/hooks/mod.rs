@@ -1,0 +1,6 @@
+//! One short file per attach point; names as in `flowlog_abi::names`.
+
+mod ethernet;
+mod mark;
+mod raw_ip;
+mod self_test;

@@ -1,0 +1,149 @@
+use super::packet::mapped;
+use super::{Bytes, Packet, transport};
+use flowlog_abi::{KIND_FRAGMENT, Reason};
+
+const IPV6_HEADER_BYTES: usize = 40;
+/// Extension headers followed behind one IPv6 header.
+const EXTENSIONS_MAX: usize = 8;
+/// No 16-bit length says more; a longer packet is the kernel's own (offload) and has 0 in its length field.
+const LENGTH_MAX: usize = 65_535;
+/// Longest payload that can be: what the IP header leaves unsaid is not judged.
+const UNSAID: usize = usize::MAX;
+
+mod extension {
+    pub(super) const HOP_BY_HOP: u8 = 0;
+    pub(super) const ROUTING: u8 = 43;
+    pub(super) const FRAGMENT: u8 = 44;
+    pub(super) const AUTHENTICATION: u8 = 51;
+    pub(super) const DESTINATION: u8 = 60;
+
+    pub(super) const fn is_one(protocol: u8) -> bool {
+        matches!(protocol, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION)
+    }
+}
+
+#[inline(always)]
+fn blank(source: [u8; 16], destination: [u8; 16], version: u8) -> Packet {
+    Packet {
+        source,
+        destination,
+        source_port: 0,
+        destination_port: 0,
+        protocol: 0,
+        version,
+        kind: 0,
+        tcp_flags: 0,
+        icmp_type: 0,
+        icmp_code: 0,
+        header_bytes: 0,
+        jumbo_bytes: 0,
+    }
+}
+
+/// Where a later fragment's payload begins; its ports are in the first one.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "offsets of headers are below 2^15")]
+fn later_fragment(mut packet: Packet, protocol: u8, at: usize) -> Packet {
+    packet.protocol = protocol;
+    packet.kind = KIND_FRAGMENT;
+    packet.header_bytes = at as u32;
+    packet
+}
+
+#[inline(always)]
+pub(super) fn ipv4(bytes: &impl Bytes, offset: usize) -> Result<Packet, Reason> {
+    let header = bytes.read::<20>(offset).ok_or(Reason::TruncatedIp)?;
+    let [first, _, l0, l1, _, _, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = header;
+    let header_bytes = usize::from(first & 0x0f) * 4;
+    if first >> 4 != 4 || header_bytes < 20 {
+        return Err(Reason::BadIp);
+    }
+    let total = usize::from(u16::from_be_bytes([l0, l1]));
+    let payload = if total >= header_bytes {
+        total - header_bytes
+    } else if total == 0 && bytes.length() > LENGTH_MAX {
+        UNSAID
+    } else {
+        return Err(Reason::BadIp);
+    };
+    let at = offset + header_bytes;
+    if header_bytes > 20 && bytes.read::<1>(at - 1).is_none() {
+        return Err(Reason::TruncatedIp);
+    }
+    let packet = blank(mapped([s0, s1, s2, s3]), mapped([d0, d1, d2, d3]), 4);
+    if u16::from_be_bytes([f0, f1]) & 0x1fff != 0 {
+        return Ok(later_fragment(packet, protocol, at));
+    }
+    transport::transport(bytes, packet, protocol, at, payload)
+}
+
+/// An IPv6 header's chain, walked to its end.
+struct Chain {
+    protocol: u8,
+    at: usize,
+    later_fragment: bool,
+}
+
+#[inline(always)]
+fn walk(bytes: &impl Bytes, first: u8, start: usize) -> Result<Chain, Reason> {
+    let mut chain = Chain { protocol: first, at: start, later_fragment: false };
+    for _ in 0..EXTENSIONS_MAX {
+        if !extension::is_one(chain.protocol) {
+            return Ok(chain);
+        }
+        // Every kind begins with the next header's number; 8 bytes are the shortest.
+        let [next, length, o0, o1, ..] = bytes.read::<8>(chain.at).ok_or(Reason::TruncatedIp)?;
+        let header_bytes = match chain.protocol {
+            extension::FRAGMENT => 8,
+            extension::AUTHENTICATION => (usize::from(length) + 2) * 4,
+            _ => (usize::from(length) + 1) * 8,
+        };
+        chain.later_fragment =
+            chain.protocol == extension::FRAGMENT && u16::from_be_bytes([o0, o1]) & 0xfff8 != 0;
+        chain.protocol = next;
+        chain.at = bytes.forget(chain.at + header_bytes);
+        if chain.later_fragment {
+            return Ok(chain);
+        }
+    }
+    if extension::is_one(chain.protocol) { Err(Reason::TooManyHeaders) } else { Ok(chain) }
+}
+
+/// Bytes of the jumbo header that the kernel puts in front of an offloaded packet's TCP header.
+#[inline(always)]
+fn jumbo_bytes(bytes: &impl Bytes, next: u8, at: usize) -> u32 {
+    // Option 0xc2 with 4 bytes of length, alone in its hop-by-hop header (RFC 2675).
+    if next == extension::HOP_BY_HOP
+        && bytes.length() > LENGTH_MAX
+        && matches!(bytes.read::<4>(at), Some([_, 0, 0xc2, 4]))
+    {
+        8
+    } else {
+        0
+    }
+}
+
+#[inline(always)]
+pub(super) fn ipv6(bytes: &impl Bytes, offset: usize) -> Result<Packet, Reason> {
+    let header = bytes.read::<8>(offset).ok_or(Reason::TruncatedIp)?;
+    let source = bytes.read::<16>(offset + 8).ok_or(Reason::TruncatedIp)?;
+    let destination = bytes.read::<16>(offset + 24).ok_or(Reason::TruncatedIp)?;
+    let [first, _, _, _, l0, l1, next, _] = header;
+    if first >> 4 != 6 {
+        return Err(Reason::BadIp);
+    }
+    let mut packet = blank(source, destination, 6);
+    let start = offset + IPV6_HEADER_BYTES;
+    let said = usize::from(u16::from_be_bytes([l0, l1]));
+    // 0 stands in front of a jumbo header; a packet that really is empty has none.
+    let payload = if said == 0 && next == extension::HOP_BY_HOP { UNSAID } else { said };
+    if payload == UNSAID {
+        packet.jumbo_bytes = jumbo_bytes(bytes, next, start);
+    }
+    let chain = walk(bytes, next, start)?;
+    if chain.later_fragment {
+        return Ok(later_fragment(packet, chain.protocol, chain.at));
+    }
+    let Some(left) = payload.checked_sub(chain.at - start) else { return Err(Reason::BadIp) };
+    transport::transport(bytes, packet, chain.protocol, chain.at, left)
+}

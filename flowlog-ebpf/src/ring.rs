@@ -1,0 +1,113 @@
+//! Reports into the ring: of an entry under a lease, or of a packet alone.
+#![expect(
+    unsafe_code,
+    reason = "ring records are written in place, entries are reached through raw pointers"
+)]
+
+use crate::atomic::locked;
+use crate::ledger::{Fate, ledger};
+use crate::maps::{ACTIVE_NS, CONNECTION_BASE, CPUS, FLOWLOG_RING, REPORT_START};
+use crate::table;
+use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP, BPF_RB_RING_SIZE};
+use aya_ebpf::helpers::bpf_get_smp_processor_id;
+use aya_ebpf::helpers::generated::bpf_ringbuf_query;
+use aya_ebpf::maps::ring_buf::RingBufEntry;
+use core::ptr;
+use flowlog_abi::{FlowEntry, FlowKey, Report};
+use flowlog_ebpf::{Packet, Sight, acknowledge, wants_report, write_alone, write_report};
+
+/// Connection ids of packets reported alone have this bit, so that they never meet those of entries.
+const ALONE_ID: u64 = 1 << 52;
+
+/// The daemon drains on a timer: a wake-up for each report costs more than the report.
+const NO_WAKEUP: u64 = BPF_RB_NO_WAKEUP as u64;
+
+/// Connection id number `count` of this CPU: interleaved, so that CPUs need not agree.
+#[inline(always)]
+pub(crate) fn connection_id(count: u64) -> u64 {
+    // SAFETY: a helper without arguments.
+    let cpu = u64::from(unsafe { bpf_get_smp_processor_id() });
+    CONNECTION_BASE.load() + count * u64::from(CPUS.load()) + cpu
+}
+
+/// Reports the connection that a packet was just added to, if that is due and nobody else is about it.
+#[inline(always)]
+pub(crate) fn report_if_due(entry: *mut FlowEntry, key: &FlowKey, tag: u32, direction: usize, now_ns: u64) {
+    let active_ns = ACTIVE_NS.load();
+    let start = REPORT_START.load() != 0;
+    // SAFETY: from a look-up of this run, here and below.
+    let due = wants_report(unsafe { &*entry }, direction, now_ns, active_ns, start);
+    if !due {
+        return;
+    }
+    let taken = locked(entry, |entry| {
+        let free = entry.lease == 0 && wants_report(entry, direction, now_ns, active_ns, start);
+        if free {
+            entry.lease = 1;
+        }
+        free
+    });
+    if !taken {
+        return;
+    }
+    // Removed meanwhile: whoever removes it reports the rest.
+    if table::tag_of(entry) == tag {
+        send(entry, key);
+    }
+    // Under the lock, so that the next holder sees what was acknowledged.
+    locked(entry, |entry| entry.lease = 0);
+}
+
+/// The record's bytes, every one of which is about to be written.
+#[inline(always)]
+fn in_place(record: &mut RingBufEntry<Report>) -> &mut Report {
+    // SAFETY: mapped and aligned to 8; any bytes make a `Report`.
+    unsafe { &mut *record.as_mut_ptr() }
+}
+
+/// A full ring changes nothing: the counts stay in the entry and the next packet tries again.
+#[inline(always)]
+fn send(entry: *mut FlowEntry, key: &FlowKey) {
+    let Some(ledger) = ledger() else { return };
+    let Some(mut record) = FLOWLOG_RING.reserve(0) else {
+        ledger.ring_full += 1;
+        return;
+    };
+    // SAFETY: the lease is ours; totals may grow meanwhile, so they are read once, into the record.
+    let entry = unsafe { &mut *entry };
+    let said = in_place(&mut record);
+    write_report(said, key, entry);
+    let [up, down] = &said.directions;
+    ledger.ring_records += 1;
+    ledger.reported_packets += up.packets - up.reported_packets + down.packets - down.reported_packets;
+    ledger.reported_bytes += up.bytes - up.reported_bytes + down.bytes - down.reported_bytes;
+    acknowledge(entry, said);
+    record.submit(NO_WAKEUP);
+}
+
+/// Reports one packet that found no place in the table, while the ring is less than half full: a flood of such
+/// packets must not starve the reports of connections.
+#[inline(always)]
+pub(crate) fn report_alone(packet: &Packet, key: &FlowKey, direction: usize, sight: &Sight) -> Fate {
+    let Some(ledger) = ledger() else { return Fate::Lost };
+    let ring = ptr::from_ref(&FLOWLOG_RING).cast_mut().cast();
+    // SAFETY: the ring's own map.
+    let (used, size) = unsafe {
+        (
+            bpf_ringbuf_query(ring, u64::from(BPF_RB_AVAIL_DATA)),
+            bpf_ringbuf_query(ring, u64::from(BPF_RB_RING_SIZE)),
+        )
+    };
+    if used >= size / 2 {
+        return Fate::Lost;
+    }
+    let Some(mut record) = FLOWLOG_RING.reserve(0) else {
+        ledger.ring_full += 1;
+        return Fate::Lost;
+    };
+    let connection = connection_id(ledger.ring_records) | ALONE_ID;
+    write_alone(in_place(&mut record), packet, key, direction, sight, connection);
+    ledger.ring_records += 1;
+    record.submit(NO_WAKEUP);
+    Fate::Alone
+}

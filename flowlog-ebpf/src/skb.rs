@@ -1,0 +1,123 @@
+//! The kernel's packet: what is known beside its bytes, and the bytes without touching them.
+#![expect(unsafe_code, reason = "fields of the context, direct packet access and a helper")]
+
+use aya_ebpf::EbpfContext;
+use aya_ebpf::helpers::generated::bpf_skb_load_bytes;
+use aya_ebpf::programs::TcContext;
+use core::arch::asm;
+use core::mem::MaybeUninit;
+use flowlog_ebpf::Bytes;
+
+/// Headers end before this; bounds what the verifier must assume of an offset.
+const OFFSET_MAX: usize = 0x3fff;
+
+/// One packet at a hook.
+pub(crate) struct Skb<'a> {
+    context: &'a TcContext,
+    data: usize,
+    data_end: usize,
+}
+
+impl<'a> Skb<'a> {
+    #[inline(always)]
+    pub(crate) fn new(context: &'a TcContext) -> Self {
+        Self { context, data: context.data(), data_end: context.data_end() }
+    }
+
+    /// Interface of the hook.
+    #[inline(always)]
+    pub(crate) fn ifindex(&self) -> u32 {
+        // SAFETY: the kernel gives a valid context, here and below.
+        unsafe { (*self.context.skb.skb).ifindex }
+    }
+
+    /// Interface through which the packet entered the node; at egress 0 when it was made here.
+    #[inline(always)]
+    pub(crate) fn ingress_ifindex(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { (*self.context.skb.skb).ingress_ifindex }
+    }
+
+    /// Segments that the packet becomes, payload of one in bytes; 0 where not said.
+    #[inline(always)]
+    pub(crate) fn offload(&self) -> (u32, u32) {
+        // SAFETY: as above.
+        unsafe { ((*self.context.skb.skb).gso_segs, (*self.context.skb.skb).gso_size) }
+    }
+
+    /// Whether a VLAN tag stands in the metadata.
+    #[inline(always)]
+    pub(crate) fn vlan_in_metadata(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (*self.context.skb.skb).vlan_present != 0 }
+    }
+
+    #[inline(always)]
+    fn read_linear<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        let mut start = self.data;
+        // SAFETY: a sum of registers, in assembly because the compiler must not split it into others than those the
+        // verifier then knows the bounds of. (An empty piece would do, but its line information is refused.)
+        unsafe {
+            asm!("{start} += {offset}", start = inout(reg) start, offset = in(reg) offset,
+                options(pure, nomem, nostack));
+        }
+        if start + N > self.data_end {
+            return None;
+        }
+        // SAFETY: the N bytes end before the end of the linear part.
+        Some(unsafe { load::<N>(start) })
+    }
+
+    #[inline(always)]
+    fn read_anywhere<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        let mut bytes = MaybeUninit::<[u8; N]>::uninit();
+        // SAFETY: the helper fills all N bytes or none and says which.
+        unsafe {
+            let from = self.context.as_ptr().cast();
+            match bpf_skb_load_bytes(from, offset as u32, bytes.as_mut_ptr().cast(), N as u32) {
+                0 => Some(bytes.assume_init()),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// Loads `N` bytes in as few instructions as the size allows: the compiler takes bytes one by one, since it must not
+/// assume an alignment, but packets may be read unaligned wherever the kernel says so.
+///
+/// # Safety
+/// `from` points to `N` readable bytes.
+#[inline(always)]
+unsafe fn load<const N: usize>(from: usize) -> [u8; N] {
+    // SAFETY: by the contract above.
+    unsafe { (from as *const [u8; N]).read() }
+}
+
+impl Bytes for Skb<'_> {
+    #[inline(always)]
+    fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        if offset > OFFSET_MAX {
+            return None;
+        }
+        match self.read_linear::<N>(offset) {
+            Some(bytes) => Some(bytes),
+            None => self.read_anywhere::<N>(offset),
+        }
+    }
+
+    #[inline(always)]
+    fn length(&self) -> usize {
+        self.context.len() as usize
+    }
+
+    #[inline(always)]
+    fn forget(&self, offset: usize) -> usize {
+        let mut same = offset;
+        // SAFETY: registers only. A number and twice the same unknown one give the number, which only we know.
+        unsafe {
+            asm!("{same} ^= {unknown}", "{same} ^= {unknown}", same = inout(reg) same,
+                unknown = in(reg) self.length(), options(pure, nomem, nostack));
+        }
+        same
+    }
+}

@@ -1,0 +1,136 @@
+//! The flow table: find or enter a connection, and add a packet to it exactly once or not at all.
+#![expect(unsafe_code, reason = "entries are reached through raw pointers")]
+
+use crate::atomic::Atomic;
+use crate::ledger::ledger;
+use crate::maps::FLOWLOG_FLOWS;
+use crate::ring::connection_id;
+use aya_ebpf::bindings::BPF_NOEXIST;
+use aya_ebpf::programs::TcContext;
+use aya_log_ebpf::warn;
+use core::ptr;
+use flowlog_abi::{FlowEntry, FlowKey};
+use flowlog_ebpf::{Packet, Sight, add_with, cross, new_entry};
+
+const EEXIST: i32 = -17;
+const E2BIG: i32 = -7;
+/// Look-ups of an entry that another CPU has inserted and is about to tag.
+const PATIENCE: usize = 4;
+
+/// Why a packet found no place in the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    /// The table is full.
+    Full,
+    /// The entry is being removed, or the kernel refused the insert.
+    Other,
+}
+
+/// The tag, read anew.
+#[inline(always)]
+pub(crate) fn tag_of(entry: *mut FlowEntry) -> u32 {
+    // SAFETY: every entry pointer in this program comes from a look-up of the same run.
+    unsafe { ptr::read_volatile(&raw const (*entry).tag) }
+}
+
+/// Sets the tag: to its key's own once, to 0 for removal.
+#[inline(always)]
+pub(crate) fn set_tag(entry: *mut FlowEntry, tag: u32) {
+    // SAFETY: as above.
+    unsafe { ptr::write_volatile(&raw mut (*entry).tag, tag) }
+}
+
+#[inline(always)]
+pub(crate) fn find(key: &FlowKey) -> Option<*mut FlowEntry> {
+    FLOWLOG_FLOWS.get_ptr_mut(key)
+}
+
+/// Whether a packet of this direction has been counted at an ingress hook.
+#[inline(always)]
+pub(crate) fn has_arrived(entry: *mut FlowEntry, direction: usize) -> bool {
+    // SAFETY: as above.
+    let [up, down] = unsafe { &(*entry).directions };
+    (if direction == 0 { up.arrived } else { down.arrived }) != 0
+}
+
+/// Notes an interface that the connection crossed without being counted there.
+#[inline(always)]
+pub(crate) fn note_crossing(entry: *mut FlowEntry, ifindex: u32) {
+    // SAFETY: as above.
+    cross(unsafe { &mut *entry }, ifindex);
+}
+
+#[inline(always)]
+pub(crate) fn add(entry: *mut FlowEntry, direction: usize, packet: &Packet, sight: &Sight) {
+    // SAFETY: as above; totals are added to atomically, all else bears concurrent stores.
+    add_with::<Atomic>(unsafe { &mut *entry }, direction, packet, sight);
+}
+
+/// The entry that this packet may be added to; entered if it is the first of its connection.
+#[inline(always)]
+pub(crate) fn find_or_enter(
+    context: &TcContext,
+    key: &FlowKey,
+    tag: u32,
+    direction: usize,
+    packet: &Packet,
+    sight: &Sight,
+) -> Result<*mut FlowEntry, NoPlace> {
+    if let Some(entry) = find(key) {
+        if tag_of(entry) == tag {
+            return Ok(entry);
+        }
+        return wait_for_tag(key, tag);
+    }
+    enter(context, key, tag, direction, packet, sight)
+}
+
+#[inline(always)]
+fn enter(
+    context: &TcContext,
+    key: &FlowKey,
+    tag: u32,
+    direction: usize,
+    packet: &Packet,
+    sight: &Sight,
+) -> Result<*mut FlowEntry, NoPlace> {
+    let Some(ledger) = ledger() else { return Err(NoPlace::Other) };
+    let fresh = new_entry(packet, sight, direction, connection_id(ledger.connections));
+    match FLOWLOG_FLOWS.insert(key, &fresh, BPF_NOEXIST.into()) {
+        Ok(()) => {
+            ledger.connections += 1;
+            let Some(entry) = find(key) else { return Err(NoPlace::Other) };
+            // Only now: nobody adds to an entry whose first value could still be copied over the sum.
+            set_tag(entry, tag);
+            Ok(entry)
+        }
+        Err(EEXIST) => wait_for_tag(key, tag),
+        Err(E2BIG) => {
+            ledger.table_full += 1;
+            Err(NoPlace::Full)
+        }
+        Err(error) => {
+            if ledger.insert_failed == 0 {
+                warn!(context, "an insert into the flow table failed with {}, packet reported alone", error);
+            }
+            ledger.insert_failed += 1;
+            Err(NoPlace::Other)
+        }
+    }
+}
+
+/// Another CPU inserted the entry a moment ago, or it is being removed: look a few times, then go without it.
+#[inline(always)]
+fn wait_for_tag(key: &FlowKey, tag: u32) -> Result<*mut FlowEntry, NoPlace> {
+    for _ in 0..PATIENCE {
+        if let Some(entry) = find(key) {
+            if tag_of(entry) == tag {
+                return Ok(entry);
+            }
+        }
+    }
+    if let Some(ledger) = ledger() {
+        ledger.removed += 1;
+    }
+    Err(NoPlace::Other)
+}

@@ -1,0 +1,219 @@
+//! One hook of one device: first in the TCX chain where the kernel has one, a clsact filter of our own otherwise.
+
+use std::collections::BTreeSet;
+
+use aya::Ebpf;
+use aya::programs::tc::{SchedClassifierLink, TcAttachOptions, TcError, TcHandle, qdisc_add_clsact};
+use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType, tc::NlOptions};
+use flowlog_abi::{hook, names};
+
+use crate::record::Role;
+
+use super::load::{load_programs, program, with_causes};
+use super::roles::Framing;
+use super::{Error, HookKind};
+
+/// Handles tried at one priority: each flowlog of this namespace has its own.
+const HANDLES: std::ops::Range<u16> = 0xf10..0xf20;
+
+/// The side of a device's hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Ingress,
+    Egress,
+}
+
+impl Side {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Ingress => "ingress",
+            Self::Egress => "egress",
+        }
+    }
+
+    pub(super) const fn attach_type(self) -> TcAttachType {
+        match self {
+            Self::Ingress => TcAttachType::Ingress,
+            Self::Egress => TcAttachType::Egress,
+        }
+    }
+}
+
+/// Where to attach.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) ifindex: u32,
+    pub(super) name: String,
+    pub(super) role: Role,
+    pub(super) framing: Framing,
+    pub(super) side: Side,
+}
+
+/// An attached hook; dropping it detaches.
+pub(super) struct Attached {
+    pub(super) kind: HookKind,
+    link: SchedClassifierLink,
+}
+
+impl Attached {
+    /// Detaches and says what went wrong (nothing, when the device is gone already).
+    pub(super) fn detach(self) -> Result<(), String> {
+        use aya::programs::links::Link as _;
+        match self.link.detach() {
+            Err(error) if is_gone(&error) => Ok(()),
+            // Someone removed our filter, or the clsact qdisc with it.
+            Err(error) if matches!(os_error(&error), Some(libc::ENOENT | libc::EINVAL)) => Ok(()),
+            result => result.map_err(|error| with_causes(&error)),
+        }
+    }
+}
+
+/// Attaches one hook. `allowed` says which kinds may be tried; a kernel without TCX is remembered there.
+pub(super) fn attach(ebpf: &mut Ebpf, target: &Target, allowed: &mut Kinds) -> Result<Attached, Error> {
+    check_name(target)?;
+    load_programs(ebpf, &BTreeSet::from([program_name(target)]))?;
+    let program = program(ebpf, program_name(target))?;
+    let attached = if allowed.tcx {
+        match attach_tcx(program, target) {
+            Err(error) if allowed.clsact && lacks_tcx(&error) => {
+                tracing::info!(error = %with_causes(&error), "this kernel has no tcx, attaching with clsact");
+                allowed.tcx = false;
+                attach_clsact(program, target)
+            }
+            result => result,
+        }
+    } else {
+        attach_clsact(program, target)
+    };
+    let attached = match attached {
+        Ok(attached) => attached,
+        Err(error) if is_gone(&error) => return Err(Error::Gone { name: target.name.clone() }),
+        Err(error) => {
+            return Err(Error::Attach {
+                name: target.name.clone(),
+                hook: format!("{} {}", allowed.name(), target.side.name()),
+                reason: with_causes(&error),
+            });
+        }
+    };
+    check_name(target)?; // dropping `attached` undoes what went to another device of that name
+    if attached.kind == HookKind::Tcx {
+        check_position(program, target);
+    }
+    Ok(attached)
+}
+
+/// What may be tried, and what has been found missing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kinds {
+    pub(super) tcx: bool,
+    pub(super) clsact: bool,
+}
+
+impl Kinds {
+    const fn name(self) -> &'static str {
+        if self.tcx { HookKind::Tcx.name() } else { HookKind::Clsact.name() }
+    }
+}
+
+pub(super) const fn program_name(target: &Target) -> &'static str {
+    let hook = match (target.role, target.side) {
+        (Role::Endpoint, Side::Ingress) => hook::ENDPOINT_INGRESS,
+        (Role::Endpoint, Side::Egress) => hook::ENDPOINT_EGRESS,
+        (Role::Uplink | Role::Other, Side::Ingress) => hook::UPLINK_INGRESS,
+        (Role::Uplink | Role::Other, Side::Egress) => hook::UPLINK_EGRESS,
+    };
+    let programs = match target.framing {
+        Framing::Ethernet => &names::ETHERNET_PROGRAMS,
+        Framing::RawIp => &names::RAW_IP_PROGRAMS,
+    };
+    #[expect(clippy::indexing_slicing, reason = "there is a program for each hook")]
+    programs[hook as usize]
+}
+
+/// aya attaches by name, we mean an index: a rename between the two must not lead to another device.
+fn check_name(target: &Target) -> Result<(), Error> {
+    match rustix::net::netdevice::name_to_index(rustix_socket()?, &target.name) {
+        Ok(ifindex) if ifindex == target.ifindex => Ok(()),
+        _ => Err(Error::Gone { name: target.name.clone() }),
+    }
+}
+
+fn rustix_socket() -> Result<rustix::fd::OwnedFd, Error> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(|error| Error::Netlink(error.into()))
+}
+
+fn attach_tcx(program: &mut SchedClassifier, target: &Target) -> Result<Attached, ProgramError> {
+    let options = TcAttachOptions::TcxOrder(LinkOrder::first());
+    let id = program.attach_with_options(&target.name, target.side.attach_type(), options)?;
+    Ok(Attached { kind: HookKind::Tcx, link: program.take_link(id)? })
+}
+
+fn attach_clsact(program: &mut SchedClassifier, target: &Target) -> Result<Attached, ProgramError> {
+    match qdisc_add_clsact(&target.name) {
+        Err(TcError::NetlinkError(error)) if error.raw_os_error() == Some(libc::EEXIST) => {} // someone's, shared
+        result => result?,
+    }
+    // Priority 1 with a handle of our own goes in front of a filter that is there already; where another kind of
+    // filter holds that priority, the kernel chooses the one before the first.
+    let mut last = None;
+    for handle in HANDLES {
+        match attach_filter(program, target, 1, TcHandle::new(0, handle)) {
+            Err(error) if os_error(&error) == Some(libc::EEXIST) => last = Some(error),
+            Err(error) if os_error(&error) == Some(libc::EINVAL) => {
+                return attach_filter(program, target, 0, TcHandle::new(0, handle));
+            }
+            result => return result,
+        }
+    }
+    Err(last.unwrap_or(ProgramError::AlreadyAttached))
+}
+
+fn attach_filter(
+    program: &mut SchedClassifier,
+    target: &Target,
+    priority: u16,
+    handle: TcHandle,
+) -> Result<Attached, ProgramError> {
+    let options = TcAttachOptions::Netlink(NlOptions { priority, handle, classid: None });
+    let id = program.attach_with_options(&target.name, target.side.attach_type(), options)?;
+    Ok(Attached { kind: HookKind::Clsact, link: program.take_link(id)? })
+}
+
+fn check_position(program: &SchedClassifier, target: &Target) {
+    let (Ok(own), Ok((_, chain))) =
+        (program.info(), SchedClassifier::query_tcx(&target.name, target.side.attach_type()))
+    else {
+        tracing::debug!(interface = target.name, "the position in the tcx chain cannot be read");
+        return;
+    };
+    if chain.first().is_none_or(|first| first.id() != own.id()) {
+        tracing::warn!(
+            interface = target.name,
+            side = target.side.name(),
+            "not first in the tcx chain, packets that an earlier program takes are not seen"
+        );
+    }
+}
+
+fn os_error(error: &ProgramError) -> Option<i32> {
+    match error {
+        ProgramError::SyscallError(error) => error.io_error.raw_os_error(),
+        ProgramError::NetlinkError(error) | ProgramError::TcError(TcError::NetlinkError(error)) => {
+            error.raw_os_error()
+        }
+        ProgramError::TcError(TcError::IoError(error)) | ProgramError::IOError(error) => error.raw_os_error(),
+        _ => None,
+    }
+}
+
+/// What kernels before 6.6 say to a TCX link.
+fn lacks_tcx(error: &ProgramError) -> bool {
+    matches!(os_error(error), Some(libc::EINVAL | libc::EOPNOTSUPP))
+}
+
+fn is_gone(error: &ProgramError) -> bool {
+    matches!(os_error(error), Some(libc::ENODEV | libc::ENXIO))
+}

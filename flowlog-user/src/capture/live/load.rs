@@ -1,0 +1,179 @@
+//! Puts the embedded object into the kernel: globals, map sizes, programs, self-test.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use aya::programs::{Program, ProgramError, SchedClassifier, TestRun as _, TestRunOptions};
+use aya::{Ebpf, EbpfLoader};
+use aya_log::EbpfLogger;
+use flowlog_abi::{Counters, FlowEntry, FlowKey, LAYOUT_ID, Ledger, names};
+
+use crate::clock;
+
+use super::{Error, Options};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("FLOWLOG_EBPF_OBJECT"));
+
+/// Bytes of a test run's packet: as many as the shortest Ethernet frame.
+const TEST_BYTES: usize = 64;
+
+/// The flow table by key and entry bytes.
+pub(super) type FlowMap = HashMap<MapData, [u8; size_of::<FlowKey>()], [u8; size_of::<FlowEntry>()]>;
+
+/// What stands in the kernel after loading, and the way to it.
+pub(super) struct Loaded {
+    pub(super) ebpf: Ebpf,
+    pub(super) ring: RingBuf<MapData>,
+    pub(super) flows: FlowMap,
+    /// The flow table again, for what aya does not do.
+    pub(super) flows_fd: OwnedFd,
+    pub(super) hooks: PerCpuArray<MapData, [u8; size_of::<Counters>()]>,
+    pub(super) ledger: PerCpuArray<MapData, [u8; size_of::<Ledger>()]>,
+    pub(super) reasons: PerCpuArray<MapData, u64>,
+    pub(super) observed: HashMap<MapData, u32, u32>,
+    /// Hands what the programs logged to `tracing`.
+    pub(super) flush_log: Box<dyn FnMut() + Send>,
+}
+
+/// Loads everything and runs the self-test. Nothing is attached yet.
+pub(super) fn load(options: &Options) -> Result<Loaded, Error> {
+    let mut ebpf = load_object(options)?;
+    load_programs(&mut ebpf, &BTreeSet::from([names::MARK_PROGRAM, names::SELF_TEST_PROGRAM]))?;
+    // A program that is loaded later finds its maps by descriptor, so each map that is taken here must stay open.
+    let mut flush_log: Box<dyn FnMut() + Send> = match EbpfLogger::init(&mut ebpf) {
+        Ok(mut logger) => Box::new(move || logger.flush()),
+        Err(error) => {
+            tracing::debug!(%error, "the programs log nothing");
+            Box::new(|| ())
+        }
+    };
+    self_test(&mut ebpf)?;
+    flush_log();
+
+    let flows = take(&mut ebpf, names::FLOWS)?;
+    let flows_fd = match &flows {
+        Map::HashMap(data) => data.fd().as_fd().try_clone_to_owned(),
+        _ => Err(std::io::Error::other("not a hash map")),
+    }
+    .map_err(|error| Error::map(names::FLOWS, "open", error))?;
+    Ok(Loaded {
+        ring: typed(take(&mut ebpf, names::RING)?, names::RING)?,
+        flows: typed(flows, names::FLOWS)?,
+        flows_fd,
+        hooks: typed(take(&mut ebpf, names::HOOKS)?, names::HOOKS)?,
+        ledger: typed(take(&mut ebpf, names::LEDGER)?, names::LEDGER)?,
+        reasons: typed(take(&mut ebpf, names::REASONS)?, names::REASONS)?,
+        observed: typed(take(&mut ebpf, names::OBSERVED)?, names::OBSERVED)?,
+        flush_log,
+        ebpf,
+    })
+}
+
+fn load_object(options: &Options) -> Result<Ebpf, Error> {
+    let failed = |reason: String| Error::Load { what: "the eBPF object".into(), reason };
+    let cpus = aya::util::nr_cpus().map_err(|(path, error)| failed(format!("{path}: {error}")))?;
+    let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
+    // Unique on this boot as long as no load makes more than 2^24 connections a second.
+    let connection_base = (clock::monotonic_ns() / 1_000_000_000) << 24;
+    let report_start = u32::from(options.report_start);
+    EbpfLoader::new()
+        // No program is relocated against the kernel's types, and parsing them costs 11 MB; the object's own BTF,
+        // which the spin lock in the flow table needs, is loaded in any case.
+        .btf(None)
+        .override_global(names::GLOBAL_ACTIVE_NS, &options.timeouts.active_ns, true)
+        .override_global(names::GLOBAL_CONNECTION_BASE, &connection_base, true)
+        .override_global(names::GLOBAL_REPORT_START, &report_start, true)
+        .override_global(names::GLOBAL_CPUS, &cpus, true)
+        .map_max_entries(names::FLOWS, options.table_entries)
+        .map_max_entries(names::RING, options.ring_bytes)
+        .load(OBJECT)
+        .map_err(|error| failed(with_causes(&error)))
+}
+
+/// A program of the object.
+pub(super) fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Error> {
+    ebpf.program_mut(name)
+        .and_then(|program| program.try_into().ok())
+        .ok_or_else(|| Error::Load { what: format!("program {name}"), reason: "the object has none".into() })
+}
+
+/// Loads those of the programs that are not loaded yet, all at once: verifying one takes up to half a second of CPU,
+/// so only what is going to be attached is loaded, each in a thread of its own.
+pub(super) fn load_programs(ebpf: &mut Ebpf, names: &BTreeSet<&str>) -> Result<(), Error> {
+    std::thread::scope(|scope| {
+        let loading: Vec<_> = ebpf
+            .programs_mut()
+            .filter(|(name, program)| names.contains(name) && program.fd().is_err())
+            .map(|(name, program)| (name.to_owned(), scope.spawn(|| load_program(program))))
+            .collect();
+        for (name, thread) in loading {
+            let loaded = thread.join().unwrap_or_else(|_| Err("the thread that loaded it failed".into()));
+            loaded.map_err(|reason| Error::Load { what: format!("program {name}"), reason })?;
+        }
+        Ok(())
+    })
+}
+
+fn load_program(program: &mut Program) -> Result<(), String> {
+    let begin_ns = clock::monotonic_ns();
+    let program: &mut SchedClassifier =
+        program.try_into().map_err(|error: ProgramError| with_causes(&error))?;
+    program.load().map_err(|error| with_causes(&error))?;
+    let info = program.info().map_err(|error| with_causes(&error))?;
+    tracing::debug!(
+        program = info.name_as_str(),
+        milliseconds = (clock::monotonic_ns() - begin_ns) / 1_000_000,
+        instructions_verified = info.verified_instruction_count(),
+        "program loaded"
+    );
+    Ok(())
+}
+
+fn self_test(ebpf: &mut Ebpf) -> Result<(), Error> {
+    let packet = [0; TEST_BYTES];
+    let run = program(ebpf, names::SELF_TEST_PROGRAM)?
+        .test_run(TestRunOptions { data_in: Some(&packet), ..TestRunOptions::new() })
+        .map_err(|error| Error::Load { what: "the self-test".into(), reason: with_causes(&error) })?;
+    check_layout(run.return_value)
+}
+
+const fn check_layout(object: u32) -> Result<(), Error> {
+    if object == LAYOUT_ID { Ok(()) } else { Err(Error::Layout { object }) }
+}
+
+fn take(ebpf: &mut Ebpf, name: &'static str) -> Result<Map, Error> {
+    ebpf.take_map(name).ok_or_else(|| Error::map(name, "open", "the object has none"))
+}
+
+fn typed<T: TryFrom<Map, Error = MapError>>(map: Map, name: &'static str) -> Result<T, Error> {
+    map.try_into().map_err(|error| Error::map(name, "open", with_causes(&error)))
+}
+
+/// An error and what it was caused by, in one line.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let own = error.to_string();
+        if !text.contains(&own) {
+            let _ = write!(text, ": {own}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_layout_is_refused_with_both_ids_and_the_command() {
+        assert!(check_layout(LAYOUT_ID).is_ok());
+        let text = check_layout(0xdead_beef).unwrap_err().to_string();
+        assert!(text.contains("0xdeadbeef") && text.contains(&format!("{LAYOUT_ID:#010x}")), "{text}");
+        assert!(text.contains("cargo xtask build-ebpf"), "{text}");
+    }
+}

@@ -1,0 +1,253 @@
+//! The kernel as a source: loads the programs, attaches them, drains the ring and removes what is over.
+//!
+//! In: the packets of the chosen interfaces. Out: reports as the kernel wrote them, in ring order, and for each
+//! connection one end after all its reports. What never happens here: a table entry that leaves without its last
+//! counts, a filter or qdisc removed that is not ours, a thread or a runtime of its own: [`Live::poll`] does it all.
+//! To add a kind of hook: a constructor beside those in `attach`; a role: an arm in `roles`.
+
+mod attach;
+mod bpf;
+mod error;
+mod ledger;
+mod links;
+mod load;
+mod netlink;
+mod options;
+mod preflight;
+mod removal;
+mod roles;
+mod select;
+mod stale;
+mod sweep;
+mod watched;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use flowlog_abi::Report;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{CaptureLedger, Captured, Sink};
+use crate::clock;
+use crate::record::{Interface, Role};
+
+use bpf::GracePeriod;
+use load::Loaded;
+use sweep::{Sweep, Totals};
+use watched::Watched;
+
+pub use error::Error;
+pub use options::{HookMode, Options};
+
+/// Pause after a drain that found something.
+const PAUSE_SHORTEST: Duration = Duration::from_millis(1);
+/// Pause that an idle ring leads to by doubling: 1 ms all the time would cost 0.5 % of a core.
+const PAUSE_LONGEST: Duration = Duration::from_millis(50);
+/// Bytes the kernel puts before each record of a ring.
+const RING_HEADER_BYTES: usize = 8;
+
+/// How a hook is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookKind {
+    /// A TCX link (from Linux 6.6).
+    Tcx,
+    /// A filter of the clsact qdisc.
+    Clsact,
+}
+
+impl HookKind {
+    /// The name in tables and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcx => "tcx",
+            Self::Clsact => "clsact",
+        }
+    }
+}
+
+/// An interface of this network namespace and what flowlog does with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceState {
+    /// Its index.
+    pub ifindex: u32,
+    /// Its name.
+    pub name: String,
+    /// Its role, where it is chosen.
+    pub role: Option<Role>,
+    /// How it is attached, once it is.
+    pub hook: Option<HookKind>,
+    /// Why it is left out, or could not be attached.
+    pub reason: Option<String>,
+}
+
+/// A running capture. Dropping it detaches everything; [`Self::stop`] also hands on what is left.
+pub struct Live {
+    // First, so that a drop detaches before the maps go.
+    watched: Watched,
+    loaded: Loaded,
+    grace: GracePeriod,
+    sweep: Sweep,
+    options: Options,
+    pause: Duration,
+    ring_taken: u64,
+    /// Entries removed from the table.
+    removed: u64,
+    ended: Totals,
+    stopped: bool,
+}
+
+impl Live {
+    /// Checks the machine, loads, chooses and attaches.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is missing, refused or contradictory; nothing stays attached then.
+    pub fn start(options: &Options) -> Result<Self, Error> {
+        preflight::check()?;
+        let mut watched = Watched::choose(options)?;
+        let mut loaded = load::load(options)?;
+        let grace = GracePeriod::new().map_err(Error::GracePeriod)?;
+        watched.attach_all(&mut loaded)?;
+        Ok(Self {
+            watched,
+            loaded,
+            grace,
+            sweep: Sweep::default(),
+            options: options.clone(),
+            pause: PAUSE_SHORTEST,
+            ring_taken: 0,
+            removed: 0,
+            ended: Totals::default(),
+            stopped: false,
+        })
+    }
+
+    /// Hands on everything that is in the ring, keeps up with interfaces, and removes a slice of what is over.
+    /// Returns how many records came from the ring.
+    ///
+    /// # Errors
+    ///
+    /// When a map cannot be read or written; the capture should be stopped then.
+    pub fn poll(&mut self, sink: Sink<'_>) -> Result<usize, Error> {
+        let mut taken = self.drain(sink);
+        (self.loaded.flush_log)();
+        self.watched.keep_up(&mut self.loaded);
+        let now_ns = clock::monotonic_ns();
+        if self.sweep.is_due(now_ns) {
+            taken += self.sweep_slice(now_ns, sink)?;
+        }
+        self.pause = if taken > 0 { PAUSE_SHORTEST } else { (self.pause * 2).min(PAUSE_LONGEST) };
+        Ok(taken)
+    }
+
+    /// Waits until the next poll makes sense, at most `timeout`: 1 ms while records come, up to 50 ms when idle;
+    /// shorter when an interface changes or the kernel calls because the ring fills.
+    pub fn wait(&self, timeout: Duration) {
+        let pause = self.pause.min(timeout);
+        if self.watched.is_behind() || pause.is_zero() {
+            return;
+        }
+        if pause <= PAUSE_SHORTEST {
+            // A poll would return at once, since the next record is there already: let a batch gather.
+            std::thread::sleep(pause);
+            return;
+        }
+        let notifications = self.watched.notifications().as_fd();
+        let mut waiting = [
+            PollFd::from_borrowed_fd(self.loaded.ring.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(notifications, PollFlags::IN),
+        ];
+        let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
+        let _ = poll(&mut waiting, Some(&pause)); // a signal only makes the next poll come early
+    }
+
+    /// Detaches every hook, hands on what is in the ring, ends every connection that is in the table, and returns
+    /// the exact ledger.
+    ///
+    /// # Errors
+    ///
+    /// When a map cannot be read; everything is detached all the same.
+    pub fn stop(&mut self, sink: Sink<'_>) -> Result<CaptureLedger, Error> {
+        self.watched.detach_all(&mut self.loaded);
+        self.grace.wait().map_err(Error::GracePeriod)?;
+        self.drain(sink);
+        (self.loaded.flush_log)();
+        self.end_all(sink)?;
+        self.stopped = true;
+        self.ledger()
+    }
+
+    /// The ledger as of now: exact after [`Self::stop`], before it less what is in flight.
+    ///
+    /// # Errors
+    ///
+    /// When a map cannot be read.
+    pub fn ledger(&self) -> Result<CaptureLedger, Error> {
+        let mut hooks = Vec::new();
+        for (slot, name, side) in self.watched.slots() {
+            hooks.push((name.to_owned(), side.name(), ledger::hook(&self.loaded.hooks, slot)?));
+        }
+        Ok(CaptureLedger {
+            hooks,
+            kernel: ledger::kernel(&self.loaded.ledger)?,
+            reasons: ledger::reasons(&self.loaded.reasons)?,
+            ended_packets: self.ended.packets,
+            ended_bytes: self.ended.bytes,
+            table_packets: self.sweep.unreported.packets,
+            table_bytes: self.sweep.unreported.bytes,
+            ring_taken: self.ring_taken,
+            stopped: self.stopped,
+        })
+    }
+
+    /// Every interface of this namespace with its role and hook, or the reason it is left out.
+    #[must_use]
+    pub fn interfaces(&self) -> Vec<InterfaceState> {
+        self.watched.states()
+    }
+
+    /// Names and roles of the interfaces that records may speak of, by index: those attached, and those that were a
+    /// while ago.
+    #[must_use]
+    pub fn known_interfaces(&self) -> BTreeMap<u32, Interface> {
+        self.watched.interfaces()
+    }
+
+    /// The node's own addresses, of all interfaces.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        self.watched.addresses()
+    }
+
+    /// Grows whenever interfaces or addresses have changed.
+    #[must_use]
+    pub const fn changes(&self) -> u64 {
+        self.watched.changes()
+    }
+
+    /// Hands on what is in the ring, but no more than it held when this began.
+    fn drain(&mut self, sink: Sink<'_>) -> usize {
+        let room = self.options.ring_bytes as usize / (size_of::<Report>() + RING_HEADER_BYTES) + 1;
+        let mut taken = 0;
+        while taken < room
+            && let Some(record) = self.loaded.ring.next()
+        {
+            sink(Captured::Bytes(&record));
+            taken += 1;
+        }
+        self.ring_taken += taken as u64;
+        taken
+    }
+}
+
+/// Every interface with the role it would have, or the reason it would be left out. Needs no privilege.
+///
+/// # Errors
+///
+/// When a glob is not valid or netlink fails.
+pub fn interfaces(options: &Options) -> Result<Vec<InterfaceState>, Error> {
+    watched::preview(options)
+}

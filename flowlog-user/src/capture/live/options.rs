@@ -1,0 +1,59 @@
+use flowlog_ebpf::Timeouts;
+
+use super::attach::Kinds;
+use crate::limits::{RING_BYTES, TABLE_ENTRIES};
+
+/// Which kind of hook may be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HookMode {
+    /// TCX where the kernel has it, else clsact.
+    #[default]
+    Auto,
+    /// Only TCX.
+    Tcx,
+    /// Only clsact. Beside a TCX program that ends the chain it sees nothing.
+    Clsact,
+}
+
+impl HookMode {
+    pub(super) const fn kinds(self) -> Kinds {
+        match self {
+            Self::Auto => Kinds { tcx: true, clsact: true },
+            Self::Tcx => Kinds { tcx: true, clsact: false },
+            Self::Clsact => Kinds { tcx: false, clsact: true },
+        }
+    }
+}
+
+/// What a live capture needs to know. Each packet is counted once per node (`--observation once`).
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Globs of `--interface`; empty: by role.
+    pub interfaces: Vec<String>,
+    /// Globs of `--exclude-interface`.
+    pub exclude: Vec<String>,
+    /// Which kind of hook may be used.
+    pub hook: HookMode,
+    /// Entries of the kernel's flow table.
+    pub table_entries: u32,
+    /// Bytes of the ring: a power of two and a multiple of the page size.
+    pub ring_bytes: u32,
+    /// Active and idle timeouts.
+    pub timeouts: Timeouts,
+    /// Some task wants `start` records.
+    pub report_start: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interfaces: Vec::new(),
+            exclude: Vec::new(),
+            hook: HookMode::Auto,
+            table_entries: TABLE_ENTRIES,
+            ring_bytes: RING_BYTES,
+            timeouts: Timeouts::default(),
+            report_start: true,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Takes entries out of the flow table without losing a packet: mark, wait, drain, read, hand on, delete.
+
+use aya::maps::MapError;
+use aya::programs::{TestRun as _, TestRunOptions};
+use flowlog_abi::{FlowEntry, FlowKey, names};
+use flowlog_ebpf::{Closed, closed, report};
+use zerocopy::{FromBytes as _, IntoBytes as _};
+
+use super::load::{FlowMap, program, with_causes};
+use super::sweep::Totals;
+use super::{Error, Live, ledger};
+use crate::capture::{Captured, Sink};
+use crate::record::EndReason;
+
+/// Bytes of the Ethernet header that the kernel wants in front of a test run's data.
+const ETHERNET_BYTES: usize = 14;
+/// IEEE 802's local experimental EtherType: nothing that the kernel looks into.
+const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+
+impl Live {
+    /// Ends the connections of the next slice that are over; returns how many records the ring gave meanwhile.
+    pub(super) fn sweep_slice(&mut self, now_ns: u64, sink: Sink<'_>) -> Result<usize, Error> {
+        let live = ledger::kernel(&self.loaded.ledger)?.connections.saturating_sub(self.removed);
+        let over = self.sweep.slice(&self.loaded.flows_fd, live, now_ns, &self.options.timeouts)?;
+        if over.is_empty() {
+            return Ok(0);
+        }
+        for keys in over.chunks(names::MARK_KEYS_MAX) {
+            self.mark(keys)?;
+        }
+        // A program that saw a tag before it was taken away may still add, and report, until this returns.
+        self.grace.wait().map_err(Error::GracePeriod)?;
+        let taken = self.drain(sink);
+        for key in &over {
+            self.end(key, EndReason::Idle, sink)?;
+        }
+        Ok(taken)
+    }
+
+    /// Ends everything that is in the table. No hook is attached any more, so nothing needs to be marked.
+    pub(super) fn end_all(&mut self, sink: Sink<'_>) -> Result<(), Error> {
+        let mut keys = Vec::new();
+        self.sweep.whole(&self.loaded.flows_fd, |key, _| keys.push(*key))?;
+        for key in &keys {
+            self.end(key, EndReason::Shutdown, sink)?;
+        }
+        let mut left = Totals::default();
+        self.sweep.whole(&self.loaded.flows_fd, |_, entry| left.add(Totals::unreported(entry)))?;
+        self.sweep.unreported = left;
+        Ok(())
+    }
+
+    /// Takes the tags away from the entries of these keys, so that no packet is added to them any more.
+    fn mark(&mut self, keys: &[FlowKey]) -> Result<(), Error> {
+        let mut data = vec![0; ETHERNET_BYTES - ETHERTYPE.len()];
+        data.extend(ETHERTYPE);
+        data.extend(keys.as_bytes());
+        let run = program(&mut self.loaded.ebpf, names::MARK_PROGRAM)?
+            .test_run(TestRunOptions { data_in: Some(&data), ..TestRunOptions::new() })
+            .map_err(|error| Error::map(names::FLOWS, "mark entries", with_causes(&error)))?;
+        if run.return_value as usize != keys.len() {
+            tracing::debug!(
+                marked = run.return_value,
+                asked = keys.len(),
+                "not every entry was found to be marked"
+            );
+        }
+        Ok(())
+    }
+
+    /// Hands on the last report of an entry that nobody adds to any more, and deletes it.
+    fn end(&mut self, key: &FlowKey, otherwise: EndReason, sink: Sink<'_>) -> Result<(), Error> {
+        let Some(entry) = get(&self.loaded.flows, key)? else { return Ok(()) };
+        let reason = match closed(key, &entry) {
+            Some(Closed::Fin) => EndReason::Fin,
+            Some(Closed::Rst) => EndReason::Rst,
+            None => otherwise,
+        };
+        sink(Captured::End(&report(key, &entry), reason));
+        self.ended.add(Totals::unreported(&entry));
+        self.removed += 1;
+        self.loaded
+            .flows
+            .remove(&zerocopy::transmute!(*key))
+            .map_err(|error| Error::map(names::FLOWS, "delete an entry", with_causes(&error)))
+    }
+}
+
+fn get(flows: &FlowMap, key: &FlowKey) -> Result<Option<FlowEntry>, Error> {
+    let bytes = match flows.get(&zerocopy::transmute!(*key), 0) {
+        Ok(bytes) => bytes,
+        Err(MapError::KeyNotFound) => return Ok(None),
+        Err(error) => return Err(Error::map(names::FLOWS, "read an entry", with_causes(&error))),
+    };
+    FlowEntry::read_from_bytes(&bytes)
+        .map(Some)
+        .map_err(|_| Error::map(names::FLOWS, "read an entry", "another size than expected"))
+}

@@ -1,0 +1,158 @@
+//! Walks the flow table in slices, so that it is passed about once a second, and finds what is over.
+
+use std::os::fd::AsFd;
+
+use flowlog_abi::{FlowEntry, FlowKey, names};
+use flowlog_ebpf::{Timeouts, expired};
+use zerocopy::FromZeros as _;
+
+use super::Error;
+use super::bpf::{Cursor, lookup_batch};
+
+/// Entries of a slice as long as the table is small.
+const SLICE_ENTRIES: usize = 4096;
+/// Slices that one pass is cut into at most.
+const SLICES_MAX: u64 = 20;
+/// Time of one pass.
+const PASS_NS: u64 = 1_000_000_000;
+
+/// Packets and layer-2 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+}
+
+impl Totals {
+    /// What an entry holds beyond what has been reported.
+    pub(super) fn unreported(entry: &FlowEntry) -> Self {
+        entry.directions.iter().fold(Self::default(), |sum, side| Self {
+            packets: sum.packets + side.packets.saturating_sub(side.reported_packets),
+            bytes: sum.bytes + side.bytes.saturating_sub(side.reported_bytes),
+        })
+    }
+
+    pub(super) const fn add(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Sweep {
+    cursor: Option<Cursor>,
+    keys: Vec<FlowKey>,
+    entries: Vec<FlowEntry>,
+    due_ns: u64,
+    pass: Totals,
+    /// Unreported in the table as of the last whole pass.
+    pub(super) unreported: Totals,
+}
+
+/// How a pass over so many entries is cut: entries of a slice, slices of a pass.
+fn cut(live: u64) -> (usize, u64) {
+    let slices = (live / SLICE_ENTRIES as u64 + 1).min(SLICES_MAX);
+    (usize::try_from(live / slices).unwrap_or(usize::MAX).max(SLICE_ENTRIES), slices)
+}
+
+impl Sweep {
+    pub(super) const fn is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.due_ns
+    }
+
+    /// Looks at the next slice and gives the keys of what is over. `live`: about how many entries there are.
+    pub(super) fn slice(
+        &mut self,
+        flows: impl AsFd,
+        live: u64,
+        now_ns: u64,
+        timeouts: &Timeouts,
+    ) -> Result<Vec<FlowKey>, Error> {
+        let (entries, slices) = cut(live);
+        self.due_ns = now_ns + PASS_NS / slices;
+        if live == 0 && self.cursor.is_none() {
+            self.unreported = Totals::default();
+            return Ok(Vec::new());
+        }
+        self.grow(entries);
+        let mut over = Vec::new();
+        let mut pass = self.pass;
+        self.next(&flows, |key, entry| {
+            pass.add(Totals::unreported(entry));
+            if expired(key, entry, now_ns, timeouts) {
+                over.push(*key);
+            }
+        })?;
+        self.pass = pass;
+        if self.cursor.is_none() {
+            self.unreported = std::mem::take(&mut self.pass);
+        }
+        Ok(over)
+    }
+
+    /// Every entry of the table from the beginning, a slice at a time.
+    pub(super) fn whole(
+        &mut self,
+        flows: impl AsFd,
+        mut each: impl FnMut(&FlowKey, &FlowEntry),
+    ) -> Result<(), Error> {
+        self.cursor = None;
+        self.grow(SLICE_ENTRIES);
+        loop {
+            self.next(&flows, &mut each)?;
+            if self.cursor.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next(&mut self, flows: impl AsFd, mut each: impl FnMut(&FlowKey, &FlowEntry)) -> Result<(), Error> {
+        let slice = loop {
+            match lookup_batch(flows.as_fd(), self.cursor, &mut self.keys, &mut self.entries) {
+                Ok(slice) => break slice,
+                Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => self.grow(self.keys.len() * 2),
+                Err(error) => return Err(Error::map(names::FLOWS, "walk", error)),
+            }
+        };
+        self.cursor = slice.next;
+        for (key, entry) in self.keys.iter().zip(&self.entries).take(slice.count) {
+            each(key, entry);
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, entries: usize) {
+        if self.keys.len() < entries {
+            self.keys.resize(entries, FlowKey::new_zeroed());
+            self.entries.resize(entries, FlowEntry::new_zeroed());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_takes_at_most_twenty_slices_and_holds_every_entry() {
+        for live in [0, 1, 4095, 4096, 81_920, 131_072, 1_000_000] {
+            let (entries, slices) = cut(live);
+            assert!((1..=SLICES_MAX).contains(&slices), "{live}");
+            // One slice's worth may be left over; it comes with the next pass's first.
+            assert!((entries as u64 + 1) * slices >= live, "{live}: {entries} x {slices}");
+        }
+        assert_eq!(cut(10), (SLICE_ENTRIES, 1));
+    }
+
+    #[test]
+    fn unreported_is_what_was_counted_after_the_last_report() {
+        let mut entry = FlowEntry::new_zeroed();
+        entry.directions[0].packets = 10;
+        entry.directions[0].reported_packets = 4;
+        entry.directions[0].bytes = 1000;
+        entry.directions[0].reported_bytes = 400;
+        entry.directions[1].packets = 3;
+        entry.directions[1].bytes = 180;
+        assert_eq!(Totals::unreported(&entry), Totals { packets: 9, bytes: 780 });
+    }
+}

@@ -1,0 +1,312 @@
+//! The interfaces that are watched: chosen at the start, attached, kept in step with what comes and goes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use flowlog_abi::slot;
+
+use crate::record::{Interface, Role};
+
+use super::attach::{Attached, Kinds, Side, Target, attach, program_name};
+use super::links::{self, Links};
+use super::load::{Loaded, load_programs};
+use super::netlink::{Netlink, Notifications};
+use super::roles::{framing, loops_back};
+use super::select::{Choice, Selection, stacked};
+use super::stale::{self, Presence};
+use super::{Error, HookKind, InterfaceState, Options};
+
+/// How long a gone interface's name is kept for records that still speak of it (the longest idle timeout, thrice).
+const GONE_KEPT: Duration = Duration::from_secs(900);
+
+struct Device {
+    hooks: Vec<(Side, Attached)>,
+}
+
+struct Known {
+    interface: Interface,
+    gone: Option<Instant>,
+}
+
+pub(super) struct Watched {
+    netlink: Netlink,
+    notifications: Notifications,
+    selection: Selection,
+    kinds: Kinds,
+    links: Links,
+    choice: Choice,
+    routes: BTreeSet<u32>,
+    devices: BTreeMap<u32, Device>,
+    pending: VecDeque<Target>,
+    /// Attaching failed; not tried again while the interface is there.
+    failed: BTreeMap<u32, String>,
+    known: BTreeMap<u32, Known>,
+    /// Whose counters a slot holds: interface name and side.
+    slots: BTreeMap<u32, (String, Side)>,
+    changes: u64,
+    _presence: Presence,
+}
+
+impl Watched {
+    /// Lists, cleans up after a killed flowlog, chooses; nothing is attached yet.
+    pub(super) fn choose(options: &Options) -> Result<Self, Error> {
+        let selection = Selection::new(&options.interfaces, &options.exclude)?;
+        // Before the first listing, so that nothing falls between the two.
+        let notifications = Notifications::open().map_err(Error::Netlink)?;
+        let mut netlink = Netlink::open().map_err(Error::Netlink)?;
+        let routes = links::default_routes(&mut netlink).map_err(Error::Netlink)?;
+        let links = links::list(&mut netlink, &routes).map_err(Error::Netlink)?;
+        let choice = selection.choose(&links);
+        selection.check(&links, &choice)?;
+        let presence = stale::clean(&mut netlink, &links);
+        let mut watched = Self {
+            netlink,
+            notifications,
+            selection,
+            kinds: options.hook.kinds(),
+            links,
+            choice,
+            routes,
+            devices: BTreeMap::new(),
+            pending: VecDeque::new(),
+            failed: BTreeMap::new(),
+            known: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            changes: 0,
+            _presence: presence,
+        };
+        watched.queue_new();
+        if watched.pending.is_empty() {
+            tracing::warn!(
+                "no interface to watch, waiting for one; `flowlog interfaces` says why each is left out"
+            );
+        }
+        Ok(watched)
+    }
+
+    /// Attaches everything that was chosen. An interface that went away meanwhile is no error.
+    pub(super) fn attach_all(&mut self, loaded: &mut Loaded) -> Result<(), Error> {
+        let programs = self.pending.iter().map(program_name).collect();
+        load_programs(&mut loaded.ebpf, &programs)?;
+        while let Some(target) = self.pending.pop_front() {
+            match self.attach_one(loaded, &target) {
+                Ok(()) => {}
+                Err(Error::Gone { name }) => {
+                    tracing::warn!(interface = name, "went away while it was attached");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes notifications, lists again if there were any, and attaches at most one hook: each waits for a grace
+    /// period, and the ring must not wait for many.
+    pub(super) fn keep_up(&mut self, loaded: &mut Loaded) {
+        let changed = self.notifications.take();
+        if changed.routes {
+            match links::default_routes(&mut self.netlink) {
+                Ok(routes) => self.routes = routes,
+                Err(error) => tracing::warn!(%error, "cannot list routes, keeping the roles there are"),
+            }
+        }
+        if changed.routes || changed.links {
+            match links::list(&mut self.netlink, &self.routes) {
+                Ok(links) => self.follow(links, loaded),
+                Err(error) => tracing::warn!(%error, "cannot list interfaces, keeping those there are"),
+            }
+        }
+        if let Some(target) = self.pending.pop_front()
+            && let Err(error) = self.attach_one(loaded, &target)
+        {
+            tracing::warn!(interface = target.name, %error, "not watched");
+            if !matches!(error, Error::Gone { .. }) {
+                self.failed.insert(target.ifindex, error.to_string());
+            }
+        }
+    }
+
+    fn follow(&mut self, links: Links, loaded: &mut Loaded) {
+        if links == self.links {
+            return;
+        }
+        self.links = links;
+        self.choice = self.selection.choose(&self.links);
+        for (lower, upper) in stacked(&self.links, &self.choice) {
+            let (out, beside) =
+                if self.devices.contains_key(&upper.ifindex) { (lower, upper) } else { (upper, lower) };
+            tracing::warn!(
+                interface = out.name,
+                other = beside.name,
+                "left out, it would count packets twice"
+            );
+            self.choice
+                .insert(out.ifindex, Err(format!("{} is watched and carries the same packets", beside.name)));
+        }
+        self.failed.retain(|ifindex, _| self.links.contains_key(ifindex));
+        let stays = |ifindex: &u32| matches!(self.choice.get(ifindex), Some(Ok(_)));
+        let leaving: Vec<_> = self.devices.keys().filter(|ifindex| !stays(ifindex)).copied().collect();
+        self.pending.retain(|target| stays(&target.ifindex));
+        for ifindex in leaving {
+            self.detach(ifindex, loaded);
+        }
+        for (ifindex, known) in &mut self.known {
+            if let Some(link) = self.links.get(ifindex)
+                && known.gone.is_none()
+            {
+                known.interface.name.clone_from(&link.name);
+            }
+        }
+        self.known.retain(|_, known| known.gone.is_none_or(|gone| gone.elapsed() < GONE_KEPT));
+        self.queue_new();
+        self.changes += 1;
+    }
+
+    /// Queues every hook of chosen devices that have none: endpoints' ingress first, all egress last.
+    fn queue_new(&mut self) {
+        let mut targets: Vec<_> = self
+            .choice
+            .iter()
+            .filter(|(ifindex, _)| {
+                !self.devices.contains_key(ifindex)
+                    && !self.failed.contains_key(ifindex)
+                    && self.pending.iter().all(|target| target.ifindex != **ifindex)
+            })
+            .filter_map(|(ifindex, role)| Some((self.links.get(ifindex)?, *role.as_ref().ok()?)))
+            .filter_map(|(link, role)| Some((link, role, framing(link.device_type)?)))
+            .flat_map(|(link, role, framing)| {
+                let sides: &[Side] =
+                    if loops_back(link) { &[Side::Ingress] } else { &[Side::Ingress, Side::Egress] };
+                sides.iter().map(move |side| Target {
+                    ifindex: link.ifindex,
+                    name: link.name.clone(),
+                    role,
+                    framing,
+                    side: *side,
+                })
+            })
+            .collect();
+        targets.sort_by_key(|target| (target.side, target.role != Role::Endpoint));
+        self.pending.extend(targets);
+    }
+
+    fn attach_one(&mut self, loaded: &mut Loaded, target: &Target) -> Result<(), Error> {
+        let ifindex = target.ifindex;
+        if !self.devices.contains_key(&ifindex) {
+            // Before its ingress counts anything, since egress elsewhere asks for it.
+            let value = if target.role == Role::Endpoint { 2 } else { 1 };
+            loaded
+                .observed
+                .insert(ifindex, value, 0)
+                .map_err(|error| Error::map(flowlog_abi::names::OBSERVED, "note an interface", error))?;
+        }
+        let attached = attach(&mut loaded.ebpf, target, &mut self.kinds).inspect_err(|_| {
+            self.pending.retain(|other| other.ifindex != ifindex);
+            self.detach(ifindex, loaded);
+        })?;
+        tracing::debug!(
+            interface = target.name,
+            ifindex,
+            role = target.role.name(),
+            hook = attached.kind.name(),
+            side = target.side.name(),
+            "attached"
+        );
+        self.devices
+            .entry(ifindex)
+            .or_insert_with(|| Device { hooks: Vec::new() })
+            .hooks
+            .push((target.side, attached));
+        self.slots.insert(slot(ifindex, target.side == Side::Egress), (target.name.clone(), target.side));
+        let interface = Interface { name: target.name.clone(), role: target.role };
+        self.known.insert(ifindex, Known { interface, gone: None });
+        self.changes += 1;
+        Ok(())
+    }
+
+    fn detach(&mut self, ifindex: u32, loaded: &mut Loaded) {
+        for (side, attached) in self.devices.remove(&ifindex).into_iter().flat_map(|device| device.hooks) {
+            if let Err(error) = attached.detach() {
+                tracing::warn!(ifindex, side = side.name(), error, "cannot detach");
+            }
+        }
+        // Only now: until the last packet came in through it, egress elsewhere must know it.
+        let _ = loaded.observed.remove(&ifindex);
+        if let Some(known) = self.known.get_mut(&ifindex) {
+            known.gone = Some(Instant::now());
+            tracing::debug!(interface = known.interface.name, ifindex, "no longer watched");
+        }
+    }
+
+    /// Detaches everything.
+    pub(super) fn detach_all(&mut self, loaded: &mut Loaded) {
+        self.pending.clear();
+        while let Some(ifindex) = self.devices.keys().next().copied() {
+            self.detach(ifindex, loaded);
+        }
+    }
+
+    /// Changes when an answer below does.
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Whether a hook still waits for its turn.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    pub(super) fn interfaces(&self) -> BTreeMap<u32, Interface> {
+        self.known.iter().map(|(ifindex, known)| (*ifindex, known.interface.clone())).collect()
+    }
+
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
+        self.links.values().flat_map(|link| link.addresses.iter().copied()).collect()
+    }
+
+    pub(super) fn states(&self) -> Vec<InterfaceState> {
+        let hook =
+            |ifindex| self.devices.get(&ifindex).and_then(|device| device.hooks.first()).map(|(_, a)| a.kind);
+        states(&self.links, &self.choice, &self.failed, hook)
+    }
+
+    pub(super) fn slots(&self) -> impl Iterator<Item = (u32, &str, Side)> {
+        self.slots.iter().map(|(slot, (name, side))| (*slot, name.as_str(), *side))
+    }
+
+    pub(super) const fn notifications(&self) -> &Notifications {
+        &self.notifications
+    }
+}
+
+/// Each interface with its role, or the reason it is left out; needs no privilege.
+pub(super) fn preview(options: &Options) -> Result<Vec<InterfaceState>, Error> {
+    let selection = Selection::new(&options.interfaces, &options.exclude)?;
+    let mut netlink = Netlink::open().map_err(Error::Netlink)?;
+    let routes = links::default_routes(&mut netlink).map_err(Error::Netlink)?;
+    let links = links::list(&mut netlink, &routes).map_err(Error::Netlink)?;
+    Ok(states(&links, &selection.choose(&links), &BTreeMap::new(), |_| None))
+}
+
+fn states(
+    links: &Links,
+    choice: &Choice,
+    failed: &BTreeMap<u32, String>,
+    hook: impl Fn(u32) -> Option<HookKind>,
+) -> Vec<InterfaceState> {
+    links
+        .values()
+        .map(|link| {
+            let role = choice.get(&link.ifindex).and_then(|role| role.as_ref().ok()).copied();
+            let left_out = choice.get(&link.ifindex).and_then(|role| role.as_ref().err());
+            InterfaceState {
+                ifindex: link.ifindex,
+                name: link.name.clone(),
+                role,
+                hook: hook(link.ifindex),
+                reason: failed.get(&link.ifindex).or(left_out).cloned(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,226 @@
+//! The threads of the data plane: one that drains the kernel, one that works through batches.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use flowlog_user::capture::live::{self, Live};
+use flowlog_user::capture::{CaptureLedger, Captured};
+use flowlog_user::clock::Clock;
+use flowlog_user::decode::{Cadence, Counts, Decoder, Flows};
+use flowlog_user::enrich;
+use flowlog_user::metrics::TaskCounters;
+use flowlog_user::pipeline::{Batch, Pipeline};
+use flowlog_user::record::Node;
+use flowlog_user::task::Finished;
+
+use super::Names;
+use super::live_line::Seen;
+
+/// Flows that are handed on together.
+const BATCH_FLOWS: usize = 4096;
+
+/// Batches that may wait. When they do, the ring fills, and the kernel keeps what it has to say in its table.
+const BATCHES_WAITING: usize = 16;
+
+/// How often the capture thread tells what it has seen.
+const TELL: Duration = Duration::from_millis(500);
+
+/// What the control plane and the data plane share.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    /// Set to stop in order.
+    pub(crate) stop: AtomicBool,
+    /// Set when the capture has stopped by itself.
+    pub(crate) failed: AtomicBool,
+    seen: Mutex<Seen>,
+}
+
+impl Control {
+    /// What has been seen so far.
+    pub(crate) fn seen(&self) -> Seen {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, seen: Seen) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    }
+}
+
+/// What is left when the data plane has stopped.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// The kernel's side of the ledger.
+    pub(crate) capture: CaptureLedger,
+    /// The decoder's.
+    pub(crate) decode: Counts,
+    /// The tasks, files closed.
+    pub(crate) finished: Vec<Finished>,
+    /// Why it stopped, when not asked to.
+    pub(crate) error: Option<anyhow::Error>,
+}
+
+type Captures = (CaptureLedger, Counts, Option<anyhow::Error>);
+
+/// The running threads.
+#[derive(Debug)]
+pub(crate) struct DataPlane {
+    capture: JoinHandle<Captures>,
+    work: JoinHandle<Vec<Finished>>,
+}
+
+impl DataPlane {
+    /// Starts both threads.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub(crate) fn start(
+        live: Live,
+        mut pipeline: Pipeline,
+        cadences: Vec<Cadence>,
+        names: Names,
+        control: Arc<Control>,
+    ) -> anyhow::Result<Self> {
+        let (sender, receiver): (SyncSender<Batch>, Receiver<Batch>) = sync_channel(BATCHES_WAITING);
+        let tasks = pipeline.running().map(|task| Arc::clone(task.counters())).collect();
+        let work = Builder::new()
+            .name("flowlog-work".into())
+            .spawn(move || {
+                for batch in receiver {
+                    pipeline.take(batch);
+                }
+                pipeline.finish()
+            })
+            .context("cannot start a thread")?;
+        let node = Arc::new(snapshot(&live, &names)?);
+        let (changes, decoder) = (live.changes(), Decoder::new(cadences));
+        let capture = Capture { live, decoder, names, node, changes, tasks, control, sender };
+        let capture = Builder::new()
+            .name("flowlog-capture".into())
+            .spawn(move || capture.run())
+            .context("cannot start a thread")?;
+        Ok(Self { capture, work })
+    }
+
+    /// Waits until everything is drained and every file is closed.
+    ///
+    /// # Errors
+    /// When a thread has died.
+    pub(crate) fn join(self) -> anyhow::Result<Done> {
+        let captured = self.capture.join();
+        let finished = self.work.join().map_err(|_| anyhow!("the working thread has died"))?;
+        let (capture, decode, error) = captured.map_err(|_| anyhow!("the capturing thread has died"))?;
+        Ok(Done { capture, decode, finished, error })
+    }
+}
+
+/// The capturing thread.
+struct Capture {
+    live: Live,
+    decoder: Decoder,
+    names: Names,
+    node: Arc<Node>,
+    /// [`Live::changes`] as of `node`.
+    changes: u64,
+    tasks: Vec<Arc<TaskCounters>>,
+    control: Arc<Control>,
+    sender: SyncSender<Batch>,
+}
+
+impl Capture {
+    fn run(mut self) -> Captures {
+        let mut out = self.decoder.flows();
+        let mut error = self.poll(&mut out).err();
+        if error.is_some() {
+            self.control.failed.store(true, Ordering::Relaxed);
+        }
+        let Self { mut live, mut decoder, node, sender, .. } = self;
+        let stopped = live.stop(&mut feed(&mut decoder, Clock::measure(), &mut out, &node, &sender));
+        // The worker ends when it has taken the last batch and the sender is gone.
+        let _ = sender.send(Batch { flows: out, node });
+        let ledger = stopped.unwrap_or_else(|failure| {
+            error.get_or_insert(failure.into());
+            CaptureLedger::default()
+        });
+        (ledger, decoder.counts(), error)
+    }
+
+    /// Drains the kernel until told to stop.
+    fn poll(&mut self, out: &mut Flows) -> anyhow::Result<()> {
+        let mut clock = Clock::measure();
+        let mut told = Instant::now();
+        while !self.control.stop.load(Ordering::Relaxed) {
+            let now = Clock::measure();
+            if now.step_ns(clock).abs() > STEP_NS {
+                tracing::warn!(seconds = now.step_ns(clock) / 1_000_000_000, "the wall clock was stepped");
+            }
+            clock = now;
+            self.live.poll(&mut feed(&mut self.decoder, clock, out, &self.node, &self.sender))?;
+            if self.live.changes() != self.changes {
+                // Before the batch is handed on: its records may name what has just come.
+                self.changes = self.live.changes();
+                self.node = Arc::new(snapshot(&self.live, &self.names)?);
+            }
+            self.hand_on(out);
+            if told.elapsed() >= TELL {
+                told = Instant::now();
+                self.tell()?;
+            }
+            self.live.wait(TELL);
+        }
+        Ok(())
+    }
+
+    fn hand_on(&self, out: &mut Flows) {
+        if out.iter().any(|flows| !flows.is_empty()) {
+            let flows = std::mem::replace(out, self.decoder.flows());
+            // Fails only when the worker is gone; joining it says so.
+            let _ = self.sender.send(Batch { flows, node: Arc::clone(&self.node) });
+        }
+    }
+
+    fn tell(&self) -> Result<(), live::Error> {
+        let ledger = self.live.ledger()?;
+        let mut seen = Seen { connections: ledger.kernel.connections, ..Seen::default() };
+        for (_, _, counters) in &ledger.hooks {
+            seen.packets += counters.seen_packets;
+            seen.bytes += counters.seen_bytes;
+            seen.lost += counters.lost_packets;
+        }
+        let dropped =
+            self.tasks.iter().map(|task| task.dropped_queue_full.get() + task.dropped_write_error.get());
+        seen.lost += dropped.sum::<u64>();
+        self.control.tell(seen);
+        Ok(())
+    }
+}
+
+/// A wall clock further off than this between two batches was stepped, not slewed.
+const STEP_NS: i64 = 500_000_000;
+
+/// Decodes what the capture hands on; full batches go to the worker at once, so that memory stays bounded.
+fn feed<'a>(
+    decoder: &'a mut Decoder,
+    clock: Clock,
+    out: &'a mut Flows,
+    node: &'a Arc<Node>,
+    sender: &'a SyncSender<Batch>,
+) -> impl FnMut(Captured<'_>) + 'a {
+    move |captured| {
+        match captured {
+            Captured::Bytes(bytes) => decoder.bytes(bytes, clock, out),
+            Captured::End(report, reason) => decoder.end(report, reason, clock, out),
+        }
+        if out.iter().map(Vec::len).sum::<usize>() >= BATCH_FLOWS {
+            let flows = std::mem::replace(out, decoder.flows());
+            let _ = sender.send(Batch { flows, node: Arc::clone(node) });
+        }
+    }
+}
+
+fn snapshot(live: &Live, (node_name, cluster_name): &Names) -> Result<Node, enrich::Error> {
+    enrich::snapshot(node_name.as_deref(), cluster_name.as_deref(), live.known_interfaces(), live.addresses())
+}

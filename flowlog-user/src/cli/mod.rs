@@ -1,0 +1,198 @@
+//! The command line: one file for each command, and what they share.
+//!
+//! In: arguments. Out: calls into the library, text for people, exit codes. What never happens here: anything the
+//! library could do.
+
+pub(crate) mod cat;
+pub(crate) mod check;
+pub(crate) mod completions;
+mod data_plane;
+pub(crate) mod interfaces;
+mod live_line;
+pub(crate) mod replay;
+pub(crate) mod run;
+mod summary;
+mod tasks;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use jiff::SignedDuration;
+
+/// Records the network flows of a Linux node: an eBPF program counts every packet per connection, and tasks say which
+/// connections are written, with which fields, to which compressed log file.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    propagate_version = true,
+    after_help = "\
+Examples:
+  flowlog run --tasks config/quickstart.yaml          log what three sample tasks ask for, until Ctrl-C
+  flowlog cat /var/log/flowlog -o table               read every log in a folder
+  flowlog check config/quickstart.yaml                is this file right, and what will it write?
+  flowlog replay --pcap trace.pcap --tasks t.yaml --output-dir out
+                                                      the same, from a capture file and without privilege"
+)]
+pub(crate) struct Flowlog {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Say more of what the daemon does.
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Capture flows on this machine's interfaces and write each task's log (needs root or three capabilities).
+    Run(run::RunArgs),
+    /// Validate task files: exit code 0 valid, 1 invalid, 2 cannot read.
+    Check(check::CheckArgs),
+    /// Print what is in log files and folders, live or finished, in order of time.
+    Cat(cat::CatArgs),
+    /// Put a capture file through the same parser, table, filters and writers; needs no privilege.
+    Replay(replay::ReplayArgs),
+    /// List this machine's interfaces: role, and why some are left out.
+    Interfaces(interfaces::InterfacesArgs),
+    /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.
+    Completions(completions::CompletionsArgs),
+}
+
+/// Text or JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For programs: nothing but JSON on stdout.
+    Json,
+}
+
+/// Where tasks come from and how the node is named; the same for a live capture and a replay.
+#[derive(Args, Debug)]
+pub(crate) struct NodeArgs {
+    /// Task file, or folder of task files (`*.yaml`, `*.yml`, `*.json`); may be given several times.
+    #[arg(long = "tasks", value_name = "PATH", required = true, env = "FLOWLOG_TASKS")]
+    pub(crate) tasks: Vec<PathBuf>,
+    /// `node_name` of every record [default: the host name].
+    #[arg(long, value_name = "NAME", env = "FLOWLOG_NODE_NAME")]
+    pub(crate) node_name: Option<String>,
+    /// Put before the node's name: `CLUSTER/NODE`.
+    #[arg(long, value_name = "NAME", env = "FLOWLOG_CLUSTER_NAME")]
+    pub(crate) cluster_name: Option<String>,
+    /// Addresses that belong to the cluster (identity `reserved:unmanaged`); may be given several times.
+    #[arg(long, value_name = "CIDR", env = "FLOWLOG_CLUSTER_CIDR")]
+    pub(crate) cluster_cidr: Vec<ipnet::IpNet>,
+    /// Time between two reports of a connection while its traffic flows.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "FLOWLOG_ACTIVE_TIMEOUT")]
+    pub(crate) active_timeout: SignedDuration,
+    /// Silence after which a connection is over, for every protocol or for one (`udp=30s`, also icmp, tcp, tcp-opening,
+    /// other) [default: udp=30s icmp=10s tcp=300s tcp-opening=30s other=60s; 5 s after FIN or RST in any case].
+    #[arg(long, value_name = "[PROTOCOL=]DURATION", value_parser = idle_timeout, env = "FLOWLOG_IDLE_TIMEOUT")]
+    pub(crate) idle_timeout: Vec<(IdleOf, SignedDuration)>,
+}
+
+/// What an idle timeout is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdleOf {
+    /// Every protocol.
+    All,
+    /// UDP.
+    Udp,
+    /// ICMP and ICMPv6.
+    Icmp,
+    /// TCP once both sides have sent an ACK.
+    Tcp,
+    /// TCP before that.
+    TcpOpening,
+    /// Any other protocol.
+    Other,
+}
+
+/// A positive duration such as `90s`, `2m` or `1h30m`.
+fn duration(text: &str) -> Result<SignedDuration, String> {
+    let parsed: SignedDuration =
+        text.parse().map_err(|_| format!("`{text}` is no duration; write e.g. 90s, 2m or 1h30m"))?;
+    if parsed.is_positive() { Ok(parsed) } else { Err("must be longer than nothing".into()) }
+}
+
+fn idle_timeout(text: &str) -> Result<(IdleOf, SignedDuration), String> {
+    let Some((protocol, rest)) = text.split_once('=') else { return Ok((IdleOf::All, duration(text)?)) };
+    let of = match protocol {
+        "udp" => IdleOf::Udp,
+        "icmp" => IdleOf::Icmp,
+        "tcp" => IdleOf::Tcp,
+        "tcp-opening" => IdleOf::TcpOpening,
+        "other" => IdleOf::Other,
+        _ => {
+            return Err(format!(
+                "unknown protocol `{protocol}`; expected udp, icmp, tcp, tcp-opening or other"
+            ));
+        }
+    };
+    Ok((of, duration(rest)?))
+}
+
+impl NodeArgs {
+    /// Node and cluster name as given.
+    #[must_use]
+    pub(crate) fn names(&self) -> Names {
+        (self.node_name.clone(), self.cluster_name.clone())
+    }
+
+    /// The timeouts in the kernel side's unit.
+    #[must_use]
+    pub(crate) fn timeouts(&self) -> flowlog_ebpf::Timeouts {
+        let mut timeouts =
+            flowlog_ebpf::Timeouts { active_ns: ns(self.active_timeout), ..Default::default() };
+        for (of, idle) in &self.idle_timeout {
+            let idle = ns(*idle);
+            let all = *of == IdleOf::All;
+            for (hit, slot) in [
+                (*of == IdleOf::Udp, &mut timeouts.udp_ns),
+                (*of == IdleOf::Icmp, &mut timeouts.icmp_ns),
+                (*of == IdleOf::Tcp, &mut timeouts.tcp_established_ns),
+                (*of == IdleOf::TcpOpening, &mut timeouts.tcp_opening_ns),
+                (*of == IdleOf::Other, &mut timeouts.other_ns),
+            ] {
+                if hit || all {
+                    *slot = idle;
+                }
+            }
+        }
+        timeouts
+    }
+}
+
+/// Node name and cluster name, where given.
+pub(crate) type Names = (Option<String>, Option<String>);
+
+fn ns(duration: SignedDuration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Flowlog::command().debug_assert();
+    }
+
+    #[test]
+    fn idle_timeouts_are_for_one_protocol_or_all() {
+        let parse = |more: &[&str]| {
+            let line = [&["flowlog", "run", "--tasks", "t.yaml"], more].concat();
+            let Command::Run(run) = Flowlog::try_parse_from(line).unwrap().command else { unreachable!() };
+            run.node.timeouts()
+        };
+        let timeouts = parse(&["--idle-timeout", "2s", "--idle-timeout", "udp=1m"]);
+        assert_eq!((timeouts.udp_ns, timeouts.icmp_ns), (60_000_000_000, 2_000_000_000));
+        assert_eq!(parse(&[]), flowlog_ebpf::Timeouts::default());
+        for bad in ["0s", "-1s", "soon", "dns=3s", "udp="] {
+            assert!(idle_timeout(bad).is_err(), "{bad}");
+        }
+    }
+}

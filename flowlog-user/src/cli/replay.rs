@@ -1,0 +1,96 @@
+//! `flowlog replay`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use flowlog_user::capture::Captured;
+use flowlog_user::capture::replay::Replay;
+use flowlog_user::clock::Clock;
+use flowlog_user::decode::Decoder;
+use flowlog_user::enrich::{Enricher, snapshot};
+use flowlog_user::pipeline::{Batch, Pipeline, files};
+use flowlog_user::server::ledger::Books;
+use flowlog_user::task::Overflow;
+use flowlog_user::write::Roots;
+
+use super::{Format, NodeArgs, summary, tasks};
+
+/// Arguments of `flowlog replay`.
+#[derive(Args, Debug)]
+pub(crate) struct ReplayArgs {
+    /// Capture file (pcap or pcapng); may be given several times, in order of time.
+    #[arg(long = "pcap", value_name = "FILE", required = true)]
+    pcaps: Vec<PathBuf>,
+    #[command(flatten)]
+    node: NodeArgs,
+    /// Write the tasks' files here instead of where they say.
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+    /// Folder below which tasks may write; may be given several times [default: /var/log/flowlog, or --output-dir].
+    #[arg(long, value_name = "DIR", env = "FLOWLOG_LOG_ROOT")]
+    log_root: Vec<PathBuf>,
+    /// What to print at the end.
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Format,
+}
+
+/// Flows that are handed on together.
+const BATCH_FLOWS: usize = 4096;
+
+/// Replays captures through parser, table, filters and writers.
+///
+/// # Errors
+/// When tasks are not valid, a file cannot be written, or a capture cannot be read to its end (what came before is
+/// written).
+pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
+    let mut plan = tasks::load_or_fail(&arguments.node.tasks)?;
+    let mut roots = arguments.log_root.clone();
+    if let Some(folder) = &arguments.output_dir {
+        let folder = std::path::absolute(folder)?;
+        tasks::move_below(&mut plan, &folder)?;
+        roots.push(folder);
+    }
+    if roots.is_empty() {
+        roots.push(super::run::LOG_ROOT.into());
+    }
+    let timeouts = arguments.node.timeouts();
+    let cadences = tasks::cadences(&plan, timeouts.active_ns);
+    let report_start = cadences.iter().any(|cadence| cadence.start);
+    let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
+    let (node_name, cluster_name) = arguments.node.names();
+    let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;
+    let node = Arc::new(node);
+    let roots = Roots::new(&roots)?;
+    let mut pipeline =
+        Pipeline::start(plan, &roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;
+
+    let mut decoder = Decoder::new(cadences);
+    let mut flows = decoder.flows();
+    let mut source = Replay::new(timeouts, report_start);
+    let mut sink = |captured: Captured<'_>| {
+        match captured {
+            Captured::Bytes(bytes) => decoder.bytes(bytes, Clock::wall(), &mut flows),
+            Captured::End(report, reason) => decoder.end(report, reason, Clock::wall(), &mut flows),
+        }
+        if flows.iter().map(Vec::len).sum::<usize>() >= BATCH_FLOWS {
+            let full = std::mem::replace(&mut flows, decoder.flows());
+            pipeline.take(Batch { flows: full, node: Arc::clone(&node) });
+        }
+    };
+    // A capture that cannot be read to its end still gives what came before.
+    let outcome = arguments.pcaps.iter().try_for_each(|path| source.file(path, &mut sink).map(drop));
+    source.stop(&mut sink);
+    pipeline.take(Batch { flows, node });
+    let finished = pipeline.finish();
+    let books = Books {
+        capture: source.ledger(),
+        decode: decoder.counts(),
+        tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
+    };
+    summary::print(&books, &finished, &files(&finished), arguments.output)?;
+    outcome?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,197 @@
+//! `flowlog run`: the daemon.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use clap::{Args, ValueEnum};
+use flowlog_user::capture::live::{self, HookMode, Live};
+use flowlog_user::enrich::Enricher;
+use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
+use flowlog_user::pipeline::{Pipeline, files};
+use flowlog_user::server::ledger::Books;
+use flowlog_user::task::{Overflow, Plan};
+use flowlog_user::write::{Error, Roots};
+use jiff::SignedDuration;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::data_plane::{Control, DataPlane, Done};
+use super::live_line::LiveLine;
+use super::{Format, NodeArgs, summary, tasks};
+
+/// Where the daemon may write unless told otherwise.
+pub(crate) const LOG_ROOT: &str = "/var/log/flowlog";
+
+/// Arguments of `flowlog run`.
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(super) node: NodeArgs,
+    /// Interfaces to watch, instead of endpoints and uplinks by role; may be given several times.
+    #[arg(long, value_name = "GLOB", env = "FLOWLOG_INTERFACE")]
+    interface: Vec<String>,
+    /// Interfaces to leave out; may be given several times.
+    #[arg(long, value_name = "GLOB", env = "FLOWLOG_EXCLUDE_INTERFACE")]
+    exclude_interface: Vec<String>,
+    /// Folder below which tasks may write; may be given several times.
+    #[arg(long, value_name = "DIR", default_value = LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
+    log_root: Vec<PathBuf>,
+    /// Stop by itself after this time.
+    #[arg(long = "for", value_name = "DURATION", value_parser = super::duration)]
+    time: Option<SignedDuration>,
+    /// Show a line of what is seen, several times a second on a terminal.
+    #[arg(long)]
+    live: bool,
+    /// What to print at the end.
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Format,
+    /// How many connections the kernel's table holds.
+    #[arg(long, value_name = "N", default_value_t = TABLE_ENTRIES, value_parser = clap::value_parser!(u32).range(64..=1 << 24), env = "FLOWLOG_TABLE_ENTRIES")]
+    table_entries: u32,
+    /// Size of the ring buffer between kernel and daemon; a power of two.
+    #[arg(long, value_name = "BYTES", default_value_t = RING_BYTES, value_parser = ring_bytes, env = "FLOWLOG_RING_BYTES")]
+    ring_bytes: u32,
+    /// How programs are attached: TCX links where the kernel has them, else filters on clsact.
+    #[arg(long, value_enum, default_value = "auto")]
+    hook: Hook,
+}
+
+/// How programs are attached.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Hook {
+    /// TCX where the kernel has it.
+    Auto,
+    /// TCX or nothing.
+    Tcx,
+    /// Filters on a clsact qdisc.
+    Clsact,
+}
+
+fn ring_bytes(text: &str) -> Result<u32, String> {
+    let bytes: u32 = text.parse().map_err(|_| format!("`{text}` is no number of bytes"))?;
+    if bytes.is_power_of_two() && bytes >= 1 << 16 {
+        Ok(bytes)
+    } else {
+        Err(format!(
+            "must be a power of two from 65536 on; the next one is {}",
+            bytes.max(1 << 16).next_power_of_two()
+        ))
+    }
+}
+
+/// Several errors of tasks as one.
+pub(crate) fn all(errors: &[Error]) -> anyhow::Error {
+    let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    anyhow!("not every task could be started, so none was\n{}", lines.join("\n"))
+}
+
+/// Runs until a signal or `--for` says stop; then drains everything and closes every file.
+///
+/// # Errors
+/// When tasks are not valid, privileges or kernel are missing, a file cannot be opened, or an interface not attached;
+/// nothing stays attached or half written.
+pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
+    let plan = tasks::load_or_fail(&arguments.node.tasks)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(watch(arguments, plan))
+}
+
+fn options(arguments: &RunArgs, report_start: bool) -> live::Options {
+    live::Options {
+        interfaces: arguments.interface.clone(),
+        exclude: arguments.exclude_interface.clone(),
+        hook: match arguments.hook {
+            Hook::Auto => HookMode::Auto,
+            Hook::Tcx => HookMode::Tcx,
+            Hook::Clsact => HookMode::Clsact,
+        },
+        table_entries: arguments.table_entries,
+        ring_bytes: arguments.ring_bytes,
+        timeouts: arguments.node.timeouts(),
+        report_start,
+    }
+}
+
+async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
+    // Before anything is attached or opened: from here on a signal means an orderly stop.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+
+    let active_ns = arguments.node.timeouts().active_ns;
+    let cadences = tasks::cadences(&plan, active_ns);
+    let report_start = cadences.iter().any(|cadence| cadence.start);
+    let task_count = plan.tasks.len();
+    let roots = Roots::new(&arguments.log_root)?;
+    let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
+    let pipeline = Pipeline::start(plan, &roots, enricher, Overflow::Drop).map_err(|errors| all(&errors))?;
+    let live = match Live::start(&options(arguments, report_start)) {
+        Ok(live) => live,
+        Err(error) => {
+            pipeline.finish();
+            return Err(error.into());
+        }
+    };
+    let names = arguments.node.names();
+    announce(&live, task_count);
+    let control = Arc::new(Control::default());
+    let plane = DataPlane::start(live, pipeline, cadences, names, Arc::clone(&control))?;
+
+    let mut line = arguments.live.then(LiveLine::new);
+    let mut tick = tokio::time::interval(Duration::from_millis(250));
+    let end = arguments.time.and_then(|time| Duration::try_from(time).ok()).unwrap_or(Duration::MAX);
+    let ended = tokio::time::sleep(end);
+    tokio::pin!(ended);
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+            () = &mut ended => break,
+            _ = tick.tick() => {
+                if control.failed.load(Ordering::Relaxed) {
+                    break;
+                }
+                if let Some(line) = &mut line {
+                    line.show(control.seen());
+                }
+            }
+        }
+    }
+    if let Some(line) = &line {
+        line.clear();
+    }
+    control.stop.store(true, Ordering::Relaxed);
+    let done = tokio::task::spawn_blocking(move || plane.join()).await??;
+    report(done, arguments.output)
+}
+
+fn announce(live: &Live, tasks: usize) {
+    let states = live.interfaces();
+    let watched: Vec<_> =
+        states.iter().filter(|state| state.hook.is_some()).map(|state| &*state.name).collect();
+    if watched.is_empty() {
+        tracing::warn!(
+            "no interface is watched; see `flowlog interfaces` for why each is left out, or name one with --interface"
+        );
+    }
+    tracing::info!(interfaces = watched.join(" "), tasks, "watching");
+}
+
+fn report(done: Done, output: Format) -> anyhow::Result<ExitCode> {
+    let Done { capture, decode, finished, error } = done;
+    let books = Books {
+        capture,
+        decode,
+        tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
+    };
+    summary::print(&books, &finished, &files(&finished), output)?;
+    match error {
+        Some(error) => bail!("stopped early: {error:#}"),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}

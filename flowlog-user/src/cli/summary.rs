@@ -1,0 +1,128 @@
+//! What a run says at its end.
+
+use std::fmt::Write as _;
+use std::io::{Write, stderr, stdout};
+use std::path::PathBuf;
+
+use flowlog_user::server::ledger::{Books, Sum};
+use flowlog_user::task::Finished;
+
+use super::Format;
+
+/// A number with thin groups: `1,234,567`.
+#[must_use]
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes for people: `60 B`, `1.4 MiB`.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
+pub(crate) fn bytes(n: u64) -> String {
+    let mut value = n as f64;
+    let mut unit = "B";
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    if unit == "B" { format!("{n} B") } else { format!("{value:.1} {unit}") }
+}
+
+/// Prints the end of a run: for people on stderr, as JSON on stdout where asked for.
+///
+/// # Errors
+/// When stdout or stderr cannot be written.
+pub(crate) fn print(
+    books: &Books,
+    finished: &[Finished],
+    files: &[PathBuf],
+    output: Format,
+) -> std::io::Result<()> {
+    if output == Format::Json {
+        let mut answer = books.to_json();
+        if let Some(map) = answer.as_object_mut() {
+            map.insert("files".into(), files.iter().map(|file| file.display().to_string()).collect());
+        }
+        return writeln!(stdout(), "{answer}");
+    }
+    write!(stderr(), "{}", text(books, finished, files))
+}
+
+fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
+    let packets = books.packets();
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{} connections, {} packets, {}; {} packets were no IP, {} not understood, {} lost",
+        count(books.capture.kernel.connections),
+        count(packets.seen.packets),
+        bytes(packets.seen.bytes),
+        count(packets.not_ip.packets),
+        count(packets.unparsed.packets),
+        count(packets.lost.packets),
+    );
+    for (reason, n) in books.capture.reasons.iter().filter(|(_, n)| *n > 0) {
+        let _ = writeln!(text, "  {reason}: {}", count(*n));
+    }
+    for task in finished {
+        let counters = &task.counters;
+        let dropped = counters.dropped_queue_full.get() + counters.dropped_write_error.get();
+        let _ = writeln!(
+            text,
+            "task {}: {} of {} records taken, {} written ({} as {} on disk), {} dropped",
+            task.name,
+            count(counters.matched.get()),
+            count(counters.decoded.get()),
+            count(counters.written.get()),
+            bytes(counters.written_bytes.get()),
+            bytes(counters.disk_bytes.get()),
+            count(dropped),
+        );
+    }
+    let open: Vec<Sum> = books.sums().into_iter().filter(|sum| !sum.closes()).collect();
+    if open.is_empty() {
+        let _ = writeln!(text, "the ledger closes");
+    }
+    for Sum { name, left, right } in open {
+        let _ = writeln!(text, "the ledger does not close: {name}: {left}, but its parts are {right}");
+    }
+    if files.is_empty() {
+        let _ = writeln!(text, "no file was written");
+    } else {
+        let _ = writeln!(text, "files:");
+        for file in files {
+            let _ = writeln!(text, "  {}", file.display());
+        }
+        let folders: std::collections::BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
+        for folder in folders {
+            let _ = writeln!(text, "read them with:  flowlog cat {} -o table", folder.display());
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([count(0), count(999), count(1000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [bytes(0), bytes(1023), bytes(1536), bytes(5 << 20)],
+            ["0 B", "1023 B", "1.5 KiB", "5.0 MiB"]
+        );
+    }
+}

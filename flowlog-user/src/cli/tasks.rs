@@ -1,0 +1,101 @@
+//! Task files, as every command loads and describes them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use flowlog_user::config;
+use flowlog_user::decode::Cadence;
+use flowlog_user::record::Event;
+use flowlog_user::task::{Plan, Planned};
+use flowlog_user::tree::Problems;
+
+use super::summary::bytes;
+
+/// Loads task files; the plan is there only when nothing is wrong.
+#[must_use]
+pub(crate) fn load(paths: &[PathBuf]) -> (Option<Plan>, Problems) {
+    match config::load(paths) {
+        Ok(loaded) => (Some(loaded.plan), Problems { errors: Vec::new(), warnings: loaded.warnings }),
+        Err(error) => (None, error.problems().clone()),
+    }
+}
+
+/// Loads task files or says everything that is wrong with them; warnings go to the log.
+///
+/// # Errors
+/// When anything is wrong, or nothing is there to run.
+pub(crate) fn load_or_fail(paths: &[PathBuf]) -> anyhow::Result<Plan> {
+    let (plan, found) = load(paths);
+    for warning in &found.warnings {
+        tracing::warn!("{warning}");
+    }
+    match plan {
+        Some(plan) if plan.tasks.is_empty() => {
+            bail!("no tasks in {}; add an entry under `flowLogs`, or try config/quickstart.yaml", list(paths))
+        }
+        Some(plan) if found.errors.is_empty() => Ok(plan),
+        _ => {
+            let lines: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
+            bail!("the tasks are not valid; nothing was started\n{}", lines.join("\n"))
+        }
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Every error and warning as a line.
+pub(crate) fn problems(found: &Problems) -> impl Iterator<Item = String> {
+    let errors = found.errors.iter().map(|problem| format!("error: {problem}"));
+    errors.chain(found.warnings.iter().map(|problem| format!("warning: {problem}")))
+}
+
+/// A task in a line: what it writes, where, and the most disk it can take.
+#[must_use]
+pub(crate) fn describe(task: &Planned) -> String {
+    let write = &task.spec.file;
+    format!(
+        "task {}: {} ({}), rotated at {}, at most {} on disk, mode {:04o}",
+        task.spec.name,
+        write.live_path().display(),
+        write.compression.name(),
+        bytes(write.size_bytes_max),
+        bytes(write.total_bytes_max),
+        write.mode,
+    )
+}
+
+/// Puts every task's file below `folder`, keeping its name.
+pub(crate) fn move_below(plan: &mut Plan, folder: &Path) -> anyhow::Result<()> {
+    let mut taken = std::collections::BTreeMap::new();
+    for task in &mut plan.tasks {
+        let Some(name) = task.spec.file.path.file_name() else {
+            bail!("task {}: filePath {} has no file name", task.spec.name, task.spec.file.path.display())
+        };
+        let moved = folder.join(name);
+        if let Some(other) = taken.insert(moved.clone(), task.spec.name.clone()) {
+            bail!("tasks {other} and {} both write {} below --output-dir", task.spec.name, moved.display());
+        }
+        task.spec.file.path = moved;
+    }
+    Ok(())
+}
+
+/// The cadences as the decoder takes them.
+#[must_use]
+pub(crate) fn cadences(plan: &Plan, active_ns: u64) -> Vec<Cadence> {
+    plan.cadences
+        .iter()
+        .map(|cadence| {
+            let asked_ns =
+                cadence.update_interval.and_then(|interval| u64::try_from(interval.as_nanos()).ok());
+            Cadence {
+                start: cadence.events.has(Event::Start),
+                update: cadence.events.has(Event::Update),
+                end: cadence.events.has(Event::End),
+                interval_ns: asked_ns.unwrap_or(active_ns).max(active_ns),
+            }
+        })
+        .collect()
+}

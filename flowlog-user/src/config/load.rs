@@ -1,0 +1,64 @@
+use std::path::PathBuf;
+
+use super::{document, files};
+use crate::task::Plan;
+use crate::tree::{Problem, Problems};
+
+/// A valid configuration.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its tasks, ready to run.
+    pub plan: Plan,
+    /// What is allowed but probably not meant.
+    pub warnings: Vec<Problem>,
+}
+
+/// Why a configuration was not accepted. Both hold everything that is wrong, and display it a line each.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder cannot be read.
+    #[error("{0}")]
+    Unreadable(Problems),
+    /// Everything could be read, but not everything is valid.
+    #[error("{0}")]
+    Invalid(Problems),
+}
+
+impl Error {
+    /// Everything that was found.
+    #[must_use]
+    pub const fn problems(&self) -> &Problems {
+        match self {
+            Self::Unreadable(problems) | Self::Invalid(problems) => problems,
+        }
+    }
+}
+
+/// Reads the tasks of all files and folders. Nothing is accepted unless everything is valid.
+///
+/// # Errors
+///
+/// Everything that cannot be read or is wrong, in the order of files and lines.
+pub fn load(paths: &[PathBuf]) -> Result<Loaded, Error> {
+    let mut problems = Problems::default();
+    let mut unreadable = Vec::new();
+    let mut specs = Vec::new();
+    for path in paths {
+        for file in files::find(path, &mut problems, &mut unreadable) {
+            if let Some(text) = files::read(&file, &mut problems, &mut unreadable) {
+                specs.extend(document::read(&file.to_string_lossy(), &text, &mut problems));
+            }
+        }
+    }
+    let plan = Plan::new(specs, &mut problems);
+    let readable = unreadable.is_empty();
+    problems.errors.append(&mut unreadable);
+    problems.errors.sort_by(|one, other| one.place.cmp(&other.place));
+    if !readable {
+        return Err(Error::Unreadable(problems));
+    }
+    if !problems.errors.is_empty() {
+        return Err(Error::Invalid(problems));
+    }
+    Ok(Loaded { plan, warnings: problems.warnings })
+}

@@ -1,0 +1,30 @@
+mod files;
+mod filters;
+mod golden;
+mod hubble;
+mod tasks;
+
+use super::document;
+use crate::task::{Plan, Spec};
+use crate::tree::Problems;
+
+/// Reads a text as the file `t.yaml`.
+fn read(text: &str) -> (Vec<Spec>, Problems) {
+    let mut problems = Problems::default();
+    let specs = document::read("t.yaml", text, &mut problems);
+    (specs, problems)
+}
+
+/// The plan of a text in which nothing is wrong.
+fn plan(text: &str) -> Plan {
+    let (specs, mut problems) = read(text);
+    let plan = Plan::new(specs, &mut problems);
+    assert_eq!(problems.to_string(), "");
+    plan
+}
+
+/// The one task of a text: `keys` are lines of it, indented by four.
+fn task(keys: &str) -> Spec {
+    let text = format!("flowLogs:\n  - name: a\n    filePath: /l/a.log\n{keys}");
+    plan(&text).tasks.remove(0).spec
+}

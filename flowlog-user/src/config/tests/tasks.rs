@@ -1,0 +1,132 @@
+use std::time::Duration;
+
+use super::{plan, read, task};
+use crate::record::Event;
+use crate::record::fields::{Field, Mask};
+use crate::task::{Cadence, Events};
+use crate::write::Compression;
+
+const MIB: u64 = 1024 * 1024;
+
+#[test]
+fn defaults_are_hubbles() {
+    let spec = task("");
+    assert_eq!(spec.name, "a");
+    assert_eq!(spec.file.task, "a");
+    assert_eq!(spec.file.path.to_str(), Some("/l/a.log"));
+    assert_eq!((spec.file.size_bytes_max, spec.file.total_bytes_max), (10 * MIB, 60 * MIB));
+    assert_eq!(spec.file.compression, Compression::Zstd { level: 1 });
+    assert_eq!((spec.file.mode, spec.file.rotation_interval), (0o644, None));
+    assert_eq!(spec.mask, Mask::ALL);
+    assert_eq!(spec.cadence, Cadence { events: Events::ALL, update_interval: None });
+    assert_eq!((spec.end, spec.description, spec.team), (None, None, None));
+    assert_eq!(spec.filter, crate::filter::Spec::default());
+}
+
+#[test]
+fn zero_and_null_equal_absent() {
+    let spec = task(
+        "    fileMaxSizeMb: 0\n    fileMaxBackups: 0\n    end: null\n    fieldMask: ~\n    fileCompress:\n",
+    );
+    assert_eq!((spec.file.size_bytes_max, spec.file.total_bytes_max), (10 * MIB, 60 * MIB));
+    assert_eq!((spec.end, spec.mask), (None, Mask::ALL));
+    assert_eq!(spec.file.compression, Compression::Zstd { level: 1 });
+}
+
+#[test]
+fn every_key_arrives() {
+    let spec = task(
+        "    description: why\n    team: us\n    fileMaxSizeMb: 3\n    fileMaxBackups: 2\n    compression: zstd\n    \
+         compressionLevel: 7\n    fileRotationInterval: 1h30m\n    fileMode: \"0640\"\n    events: [end, start]\n    end: \
+         2026-03-14T10:26:54+01:00\n    fieldMask: [verdict]\n    fieldMaskExact: true\n",
+    );
+    assert_eq!((spec.description.as_deref(), spec.team.as_deref()), (Some("why"), Some("us")));
+    assert_eq!((spec.file.size_bytes_max, spec.file.total_bytes_max), (3 * MIB, 9 * MIB));
+    assert_eq!(spec.file.compression, Compression::Zstd { level: 7 });
+    assert_eq!((spec.file.mode, spec.file.rotation_interval), (0o640, Some(Duration::from_secs(5_400))));
+    let events = Events::NONE.with(Event::Start).with(Event::End);
+    assert_eq!(spec.cadence, Cadence { events, update_interval: None });
+    // 2026-03-14T09:26:54Z by `date -u -d ... +%s`.
+    assert_eq!(spec.end.unwrap().as_second(), 1_773_480_414);
+    assert!(spec.mask.keep.has(Field::Verdict) && !spec.mask.keep.has(Field::Time));
+}
+
+#[test]
+fn compression_in_hubbles_words_and_ours() {
+    let table = [
+        ("fileCompress: false", Compression::None),
+        ("fileCompress: true", Compression::Gzip),
+        ("compression: none", Compression::None),
+        ("compression: gzip", Compression::Gzip),
+        ("compression: zstd", Compression::Zstd { level: 1 }),
+        ("compressionLevel: 19", Compression::Zstd { level: 19 }),
+        ("compression: gzip\n    fileCompress: true", Compression::Gzip),
+        ("compression: none\n    fileCompress: false", Compression::None),
+    ];
+    for (keys, expected) in table {
+        assert_eq!(task(&format!("    {keys}\n")).file.compression, expected, "{keys}");
+    }
+}
+
+#[test]
+fn values_out_of_bounds_are_refused() {
+    let table = [
+        ("fileMaxSizeMb: 1048577", "expected a whole number from 0 to 1048576, found `1048577`"),
+        ("fileMaxSizeMb: \"10\"", "expected a whole number from 0 to 1048576, found the string \"10\""),
+        ("fileMaxBackups: 1.5", "expected a whole number from 0 to 1000000, found `1.5`"),
+        ("compressionLevel: 0", "expected a whole number from 1 to 19, found `0`"),
+        ("updateInterval: 999ms", "expected at least 1s, found `999ms`"),
+        ("updateInterval: 30", "expected a duration such as 30s or 1h30m, found `30`"),
+        ("fileRotationInterval: 0s", "expected at least 1s, found `0s`"),
+        ("fileMode: \"0400\"", "\"0400\" would not let the owner write"),
+        ("fileMode: \"0888\"", "expected permissions in octal such as \"0640\", found \"0888\""),
+        ("fileMode: \"4755\"", "expected permissions in octal such as \"0640\", found \"4755\""),
+        ("events: []", "expected one or more of start, update, end; remove the key for all of them"),
+        ("end: 2026-03-14", "expected a time such as 2026-12-31T23:59:59Z, found `2026-03-14`"),
+        ("fileCompress: yes", "expected true or false, found `yes`"),
+        ("fieldAggregate: [verdict]", "not served by this version yet; remove it"),
+        ("aggregationInterval: 30s", "not served by this version yet; remove it"),
+        ("format: parquet", "not served by this version yet; remove it"),
+        ("start: 2026-03-14T09:26:54Z", "not served by this version yet; remove it"),
+        ("where: {}", "not served by this version yet; remove it"),
+        ("priority: 1", "not served by this version yet; remove it"),
+    ];
+    for (keys, expected) in table {
+        let text = format!("flowLogs:\n  - name: a\n    filePath: /l/a.log\n    {keys}\n");
+        let messages: Vec<String> = read(&text).1.errors.into_iter().map(|error| error.message).collect();
+        assert_eq!(messages, [expected], "{keys}");
+    }
+}
+
+#[test]
+fn paths_that_cannot_be_written_are_refused() {
+    let table = [
+        ("stdout", "writing to stdout is not served by this version yet; give the path of a file"),
+        ("\"\"", "filePath is required; expected an absolute path"),
+        ("/l/", "`/l/` names a folder; add the name of the file"),
+        ("/l/../a", "`/l/../a` has a `..` in it; write the path without"),
+        (
+            "\"/l/{task}.log\"",
+            "placeholders in braces are not served by this version yet; write the path out",
+        ),
+        ("\"/l/a\\nb\"", "the path has a control character in it; remove it"),
+    ];
+    for (path, expected) in table {
+        let text = format!("flowLogs:\n  - name: a\n    filePath: {path}\n");
+        let messages: Vec<String> = read(&text).1.errors.into_iter().map(|error| error.message).collect();
+        assert_eq!(messages, [expected], "{path}");
+    }
+}
+
+#[test]
+fn tasks_of_one_rhythm_share_a_cadence() {
+    let plan = plan(
+        "flowLogs:\n- {name: a, filePath: /l/a, events: [end]}\n- {name: b, filePath: /l/b}\n- {name: c, filePath: /l/c, \
+         events: [end], updateInterval: 5s}\n- {name: d, filePath: /l/d, updateInterval: 60s}\n- {name: e, filePath: /l/e, \
+         updateInterval: 1m}\n",
+    );
+    let cadences: Vec<u8> = plan.tasks.iter().map(|task| task.cadence).collect();
+    assert_eq!(cadences, [0, 1, 0, 2, 2]);
+    assert_eq!(plan.cadences.len(), 3);
+    assert_eq!(plan.cadences[2].update_interval, Some(Duration::from_secs(60)));
+}

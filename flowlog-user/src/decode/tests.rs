@@ -1,0 +1,230 @@
+use flowlog_abi::{
+    DirectionReport, FlowKey, KIND_ECHO, REPORT_ALONE, REPORT_FLOW, Report, hook, protocol, tcp,
+};
+use proptest::prelude::*;
+use zerocopy::IntoBytes;
+
+use super::{Cadence, Decoder, Flows};
+use crate::clock::Clock;
+use crate::record::{EndReason, Event, Flow, Hook, L4};
+
+const ALL: Cadence = Cadence { start: true, update: true, end: true, interval_ns: 60_000_000_000 };
+const END: Cadence = Cadence { start: false, update: false, end: true, interval_ns: 60_000_000_000 };
+const SECOND: u64 = 1_000_000_000;
+
+fn mapped(last: u8) -> [u8; 16] {
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last]
+}
+
+/// 10.0.0.2:40000 opens to 10.0.0.1:443; the client is the high side.
+fn report() -> Report {
+    let key = FlowKey {
+        low: mapped(1),
+        high: mapped(2),
+        low_port: 443,
+        high_port: 40_000,
+        protocol: protocol::TCP,
+        version: 4,
+        kind: 0,
+        zero: 0,
+    };
+    let side = DirectionReport { ifindex: 7, hook: hook::UPLINK_EGRESS, ..DirectionReport::default() };
+    Report {
+        key,
+        directions: [side, side],
+        started_ns: 100 * SECOND,
+        connection: 42,
+        interfaces: [7, 9, 0, 0],
+        number: 1,
+        what: REPORT_FLOW,
+        opener: 1,
+        midstream: 0,
+        zero: 0,
+    }
+}
+
+/// The report with these totals, and the totals before it, of direction `at`.
+fn with(
+    mut report: Report,
+    at: usize,
+    now: (u64, u64),
+    before: (u64, u64),
+    first_s: u64,
+    last_s: u64,
+) -> Report {
+    let side = &mut report.directions[at];
+    (side.packets, side.bytes) = now;
+    (side.reported_packets, side.reported_bytes) = before;
+    (side.first_ns, side.last_ns) = (first_s * SECOND, last_s * SECOND);
+    report
+}
+
+fn shorthand(flows: &[Flow]) -> Vec<(Event, bool, u64, u64, u64)> {
+    flows.iter().map(|f| (f.event, f.is_reply.unwrap(), f.packets, f.bytes, f.packets_total)).collect()
+}
+
+fn take(decoder: &mut Decoder, report: &Report, out: &mut Flows) {
+    decoder.bytes(report.as_bytes(), Clock::wall(), out);
+}
+
+#[test]
+fn a_short_connection_gives_a_start_and_an_end_in_each_direction() {
+    let mut decoder = Decoder::new(vec![ALL, END]);
+    let mut out = decoder.flows();
+    take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
+    let both = with(with(report(), 1, (1, 74), (1, 74), 0, 100), 0, (1, 70), (0, 0), 101, 101);
+    take(&mut decoder, &both, &mut out);
+    let last = with(with(report(), 1, (5, 500), (1, 74), 102, 110), 0, (4, 4000), (1, 70), 103, 109);
+    decoder.end(&last, EndReason::Fin, Clock::wall(), &mut out);
+
+    assert_eq!(
+        shorthand(&out[0]),
+        [
+            (Event::Start, false, 1, 74, 1),
+            (Event::Start, true, 1, 70, 1),
+            (Event::End, true, 3, 3930, 4),
+            (Event::End, false, 4, 426, 5),
+        ]
+    );
+    // The other cadence's interval is the whole connection: the starts of the first never cut it.
+    assert_eq!(shorthand(&out[1]), [(Event::End, true, 4, 4000, 4), (Event::End, false, 5, 500, 5)]);
+    assert_eq!(out[1][1].first_seen_ns, 100 * 1_000_000_000);
+    assert_eq!(out[1][1].last_seen_ns, 110 * 1_000_000_000);
+    assert!(
+        out[0]
+            .iter()
+            .chain(&out[1])
+            .all(|f| f.end_reason == (f.event == Event::End).then_some(EndReason::Fin))
+    );
+    assert_eq!(decoder.open(), 0);
+    let counts = decoder.counts();
+    assert_eq!((counts.decoded, counts.reported_packets, counts.ended_packets), (2, 2, 7));
+}
+
+#[test]
+fn the_opener_is_the_source_of_the_first_record_and_fields_are_right() {
+    let mut decoder = Decoder::new(vec![ALL]);
+    let mut out = decoder.flows();
+    let mut syn = with(report(), 1, (1, 74), (0, 0), 100, 100);
+    syn.directions[1].tcp_flags = tcp::SYN;
+    take(&mut decoder, &syn, &mut out);
+    let flow = out[0][0];
+    assert_eq!(flow.source.to_string(), "10.0.0.2");
+    assert_eq!(flow.destination.to_string(), "10.0.0.1");
+    assert_eq!(flow.l4, L4::Tcp { source_port: 40_000, destination_port: 443, flags: tcp::SYN });
+    assert_eq!(flow.hook, Hook::UplinkEgress);
+    assert_eq!(flow.interfaces, [7, 9, 0, 0]);
+    assert_eq!((flow.is_reply, flow.connection, flow.number), (Some(false), 42, 1));
+}
+
+#[test]
+fn updates_come_at_the_interval_and_only_when_packets_did() {
+    let mut decoder = Decoder::new(vec![ALL]);
+    let mut out = decoder.flows();
+    take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
+    // Too early (the kernel reported for another reason), then due, then due again without a packet.
+    take(&mut decoder, &with(report(), 1, (5, 500), (1, 74), 110, 120), &mut out);
+    take(&mut decoder, &with(report(), 1, (9, 900), (5, 500), 130, 161), &mut out);
+    take(&mut decoder, &with(report(), 1, (9, 900), (9, 900), 0, 161), &mut out);
+    assert_eq!(shorthand(&out[0]), [(Event::Start, false, 1, 74, 1), (Event::Update, false, 8, 826, 9)]);
+    // The interval began with the first packet after the start, not with the last report of the kernel.
+    assert_eq!(out[0][1].first_seen_ns, 110 * 1_000_000_000);
+}
+
+#[test]
+fn an_end_without_any_report_before_gives_start_and_end() {
+    let mut decoder = Decoder::new(vec![ALL]);
+    let mut out = decoder.flows();
+    decoder.end(&with(report(), 1, (3, 300), (0, 0), 100, 105), EndReason::Idle, Clock::wall(), &mut out);
+    assert_eq!(shorthand(&out[0]), [(Event::Start, false, 3, 300, 3), (Event::End, false, 0, 0, 3)]);
+}
+
+#[test]
+fn a_packet_alone_is_one_record_in_each_cadence() {
+    let start = Cadence { end: false, ..ALL };
+    let update = Cadence { start: false, ..start };
+    let mut decoder = Decoder::new(vec![ALL, start, update]);
+    let mut out = decoder.flows();
+    let mut alone = with(report(), 1, (1, 74), (0, 0), 100, 100);
+    alone.what = REPORT_ALONE;
+    take(&mut decoder, &alone, &mut out);
+    assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(out[0][0].end_reason, Some(EndReason::TableFull));
+    assert_eq!(
+        [out[0][0].event, out[1][0].event, out[2][0].event],
+        [Event::End, Event::Start, Event::Update]
+    );
+    assert_eq!(decoder.counts().alone_bytes, 74);
+    assert_eq!(decoder.open(), 0);
+}
+
+#[test]
+fn echo_knows_replies_and_other_icmp_does_not() {
+    let mut decoder = Decoder::new(vec![ALL]);
+    let mut out = decoder.flows();
+    let mut ping = with(report(), 1, (1, 98), (0, 0), 100, 100);
+    ping.key.protocol = protocol::ICMP;
+    ping.key.kind = KIND_ECHO;
+    ping.directions[1].icmp_type = 8;
+    take(&mut decoder, &ping, &mut out);
+    assert_eq!(out[0][0].is_reply, Some(false));
+    assert_eq!(out[0][0].l4, L4::Icmpv4 { icmp_type: 8, code: 0 });
+    ping.key.kind = 0;
+    ping.connection = 43;
+    take(&mut decoder, &ping, &mut out);
+    assert_eq!(out[0][1].is_reply, None);
+}
+
+/// Bytes of any length, bytes of a report's length, and reports with one byte changed.
+fn junk() -> impl Strategy<Value = Vec<u8>> {
+    let size = size_of::<Report>();
+    let sound = with(report(), 1, (3, 300), (1, 74), 100, 105).as_bytes().to_vec();
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..2 * size),
+        prop::collection::vec(any::<u8>(), size),
+        (0..size, any::<u8>()).prop_map(move |(at, byte)| {
+            let mut bytes = sound.clone();
+            bytes[at] = byte;
+            bytes
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_flow_or_a_count(bytes in junk()) {
+        let mut decoder = Decoder::new(vec![ALL, END]);
+        let mut out = decoder.flows();
+        decoder.bytes(&bytes, Clock::wall(), &mut out);
+        let counts = decoder.counts();
+        prop_assert_eq!(counts.decoded + counts.malformed, 1);
+        prop_assert!(counts.malformed == 0 || out.iter().all(Vec::is_empty));
+    }
+
+    /// Over any sequence of reports the intervals of each cadence add up to the totals.
+    #[test]
+    fn intervals_add_up(steps in prop::collection::vec((0..5_u64, 0..5_u64, 0..90_u64), 1..30)) {
+        let mut decoder = Decoder::new(vec![ALL, END]);
+        let mut out = decoder.flows();
+        let mut now = report();
+        let mut at_s = 100;
+        for (low, high, seconds) in steps {
+            at_s += seconds;
+            for (at, packets) in [low, high].into_iter().enumerate() {
+                let side = now.directions[at];
+                let before = (side.packets, side.bytes);
+                now = with(now, at, (before.0 + packets, before.1 + packets * 100), before, at_s, at_s);
+            }
+            if now.directions.iter().any(|side| side.packets > 0) {
+                take(&mut decoder, &now, &mut out);
+            }
+        }
+        let totals: u64 = now.directions.iter().map(|side| side.packets).sum();
+        prop_assume!(totals > 0);
+        decoder.end(&now, EndReason::Idle, Clock::wall(), &mut out);
+        for flows in &out {
+            prop_assert_eq!(flows.iter().map(|f| f.packets).sum::<u64>(), totals);
+            prop_assert_eq!(flows.iter().map(|f| f.bytes).sum::<u64>(), totals * 100);
+        }
+    }
+}

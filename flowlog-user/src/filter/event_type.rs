@@ -1,0 +1,36 @@
+use super::json::{self, Name};
+use crate::tree::{Problems, Tree};
+
+/// Event types, one of which must be the flow's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventTypes(Vec<EventType>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EventType {
+    /// 0 stands for any.
+    number: i32,
+    /// Set where the sub type counts.
+    sub_type: Option<i32>,
+}
+
+const NAMES: &[Name] = &[("type", "type"), ("match_sub_type", "matchSubType"), ("sub_type", "subType")];
+
+impl EventTypes {
+    pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
+        json::list(tree, problems, |item, problems| {
+            let fields = json::message(item, "event type key", NAMES, problems);
+            let number = fields.get("type").map_or(Some(0), |tree| json::signed(tree, problems));
+            let sub_type = fields.get("sub_type").map_or(Some(0), |tree| json::signed(tree, problems));
+            let counts = fields.get("match_sub_type").map_or(Some(false), |tree| tree.boolean(problems));
+            Some(EventType { number: number?, sub_type: sub_type.filter(|_| counts == Some(true)) })
+        })
+        .map(Self)
+    }
+
+    pub(super) fn matches(&self, (number, sub_type): (i32, i32)) -> bool {
+        self.0.iter().any(|wanted| {
+            (wanted.number == 0 || wanted.number == number)
+                && wanted.sub_type.is_none_or(|wanted| wanted == sub_type)
+        })
+    }
+}

@@ -1,0 +1,17 @@
+use super::json;
+use crate::record::Identity;
+use crate::tree::{Problems, Tree};
+
+/// Numeric identities, one of which must be the endpoint's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identities(Vec<u32>);
+
+impl Identities {
+    pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
+        json::list(tree, problems, json::unsigned).map(Self)
+    }
+
+    pub(super) fn matches(&self, identity: Identity) -> bool {
+        self.0.contains(&identity.number())
+    }
+}

@@ -1,0 +1,226 @@
+//! The ledger: every packet and every record in exactly one counter, and the sums that show it.
+
+use std::sync::Arc;
+
+use flowlog_abi::Counters;
+use serde::Serialize;
+
+use crate::capture::CaptureLedger;
+use crate::decode::Counts;
+use crate::metrics::TaskCounters;
+
+/// One stage's counters.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    /// Kernel, table and ring.
+    pub capture: CaptureLedger,
+    /// What the decoder made of the ring.
+    pub decode: Counts,
+    /// Each task's records.
+    pub tasks: Vec<(Arc<str>, Arc<TaskCounters>)>,
+}
+
+/// A sum that should close.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sum {
+    /// What is compared.
+    pub name: String,
+    /// The whole.
+    pub left: u64,
+    /// Its parts.
+    pub right: u64,
+}
+
+impl Sum {
+    /// Whether it closes.
+    #[must_use]
+    pub const fn closes(&self) -> bool {
+        self.left == self.right
+    }
+}
+
+/// Packets and layer-2 bytes by outcome, over all hooks or of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "named as in flowlog_abi::Counters, which explains them")]
+pub struct Packets {
+    pub seen: Amount,
+    pub counted: Amount,
+    pub elsewhere: Amount,
+    pub rejected: Amount,
+    pub unparsed: Amount,
+    pub not_ip: Amount,
+    pub alone: Amount,
+    pub lost: Amount,
+}
+
+/// Packets with their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    /// Packets (segments on the wire).
+    pub packets: u64,
+    /// Layer-2 bytes without FCS.
+    pub bytes: u64,
+}
+
+impl Packets {
+    fn add(&mut self, c: &Counters) {
+        let pairs = [
+            (&mut self.seen, c.seen_packets, c.seen_bytes),
+            (&mut self.counted, c.counted_packets, c.counted_bytes),
+            (&mut self.elsewhere, c.elsewhere_packets, c.elsewhere_bytes),
+            (&mut self.rejected, c.rejected_packets, c.rejected_bytes),
+            (&mut self.unparsed, c.unparsed_packets, c.unparsed_bytes),
+            (&mut self.not_ip, c.not_ip_packets, c.not_ip_bytes),
+            (&mut self.alone, c.alone_packets, c.alone_bytes),
+            (&mut self.lost, c.lost_packets, c.lost_bytes),
+        ];
+        for (amount, packets, bytes) in pairs {
+            amount.packets += packets;
+            amount.bytes += bytes;
+        }
+    }
+
+    fn parts(&self) -> Amount {
+        [self.counted, self.elsewhere, self.rejected, self.unparsed, self.not_ip, self.alone, self.lost]
+            .into_iter()
+            .fold(Amount::default(), |sum, part| Amount {
+                packets: sum.packets + part.packets,
+                bytes: sum.bytes + part.bytes,
+            })
+    }
+}
+
+impl Books {
+    /// Packets by outcome over all hooks.
+    #[must_use]
+    pub fn packets(&self) -> Packets {
+        let mut sum = Packets::default();
+        for (_, _, counters) in &self.capture.hooks {
+            sum.add(counters);
+        }
+        sum
+    }
+
+    /// Every sum of the ledger, outermost first. Exact once the capture has stopped.
+    #[must_use]
+    pub fn sums(&self) -> Vec<Sum> {
+        let (capture, decode) = (&self.capture, &self.decode);
+        let packets = self.packets();
+        let parts = packets.parts();
+        let mut sums = vec![
+            sum("packets seen at the hooks", packets.seen.packets, parts.packets),
+            sum("bytes seen at the hooks", packets.seen.bytes, parts.bytes),
+            sum(
+                "packets counted in the table",
+                packets.counted.packets,
+                capture.kernel.reported_packets + capture.ended_packets + capture.table_packets,
+            ),
+            sum(
+                "bytes counted in the table",
+                packets.counted.bytes,
+                capture.kernel.reported_bytes + capture.ended_bytes + capture.table_bytes,
+            ),
+            sum(
+                "records sent through the ring",
+                capture.kernel.ring_records,
+                decode.decoded + decode.malformed,
+            ),
+            sum(
+                "packets reported through the ring",
+                capture.kernel.reported_packets,
+                decode.reported_packets,
+            ),
+            sum("packets reported alone", packets.alone.packets, decode.alone_packets),
+            sum("packets in last reports", capture.ended_packets, decode.ended_packets),
+        ];
+        for (name, task) in &self.tasks {
+            let (decoded, matched) = (task.decoded.get(), task.matched.get());
+            let dropped = task.dropped_queue_full.get() + task.dropped_write_error.get();
+            sums.push(sum(
+                &format!("records shown to task {name}"),
+                decoded,
+                matched + task.not_matched.get(),
+            ));
+            sums.push(sum(&format!("records taken by task {name}"), matched, task.written.get() + dropped));
+        }
+        sums
+    }
+
+    /// The whole as JSON: what `flowlog run -o json` prints at its end.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        let hooks: Vec<_> = self
+            .capture
+            .hooks
+            .iter()
+            .map(|(interface, side, counters)| {
+                let mut packets = Packets::default();
+                packets.add(counters);
+                serde_json::json!({ "interface": interface, "side": side, "packets": packets })
+            })
+            .collect();
+        let tasks: Vec<_> = self.tasks.iter().map(|(name, task)| task_json(name, task)).collect();
+        let sums = self.sums();
+        let kernel = &self.capture.kernel;
+        let reasons: serde_json::Map<_, _> =
+            self.capture.reasons.iter().map(|(reason, n)| ((*reason).to_owned(), (*n).into())).collect();
+        serde_json::json!({
+            "closes": sums.iter().all(Sum::closes),
+            "connections": kernel.connections,
+            "packets": self.packets(),
+            "hooks": hooks,
+            "reasons": reasons,
+            "ring": { "records": kernel.ring_records, "full": kernel.ring_full,
+                "decoded": self.decode.decoded, "malformed": self.decode.malformed },
+            "table": { "full": kernel.table_full, "insert_failed": kernel.insert_failed, "removed": kernel.removed },
+            "tasks": tasks,
+            "sums": sums,
+        })
+    }
+}
+
+fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
+    serde_json::json!({
+        "task": name,
+        "decoded": task.decoded.get(),
+        "matched": task.matched.get(),
+        "not_matched": task.not_matched.get(),
+        "written": task.written.get(),
+        "written_bytes": task.written_bytes.get(),
+        "disk_bytes": task.disk_bytes.get(),
+        "dropped": { "queue_full": task.dropped_queue_full.get(), "write_error": task.dropped_write_error.get() },
+        "rotations": task.rotations.get(),
+    })
+}
+
+fn sum(name: &str, left: u64, right: u64) -> Sum {
+    Sum { name: name.into(), left, right }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_books_close_only_when_every_packet_and_record_is_somewhere() {
+        let counters =
+            Counters { seen_packets: 10, counted_packets: 7, not_ip_packets: 3, ..Counters::default() };
+        let mut books = Books::default();
+        books.capture.hooks.push(("eth0".into(), "ingress", counters));
+        books.capture.kernel.reported_packets = 5;
+        books.capture.ended_packets = 2;
+        books.decode.reported_packets = 5;
+        books.decode.ended_packets = 2;
+        assert!(books.sums().iter().all(Sum::closes), "{:?}", books.sums());
+        books.capture.hooks[0].2.lost_packets = 1;
+        assert!(!books.sums()[0].closes());
+        books.capture.hooks[0].2.lost_packets = 0;
+        let task = TaskCounters::default();
+        task.decoded.add(4);
+        task.matched.add(4);
+        task.written.add(3);
+        books.tasks.push(("t".into(), Arc::new(task)));
+        let open: Vec<_> = books.sums().into_iter().filter(|sum| !sum.closes()).collect();
+        assert_eq!(open, [Sum { name: "records taken by task t".into(), left: 4, right: 3 }]);
+    }
+}

@@ -1,0 +1,145 @@
+//! A task at work: its queue, its writer on a thread of its own, its counters.
+//!
+//! One slow disk holds up only the task that writes to it: the queue is bounded, and what finds it full is counted
+//! as dropped.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
+
+use crate::limits::WRITER_QUEUE_CHUNKS;
+use crate::metrics::TaskCounters;
+use crate::write::{Chunk, Error, Roots, Salvaged, Spec, Writer};
+
+/// What to do with a chunk that finds the queue full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// Drop and count it: the live path never waits for a disk.
+    Drop,
+    /// Wait: a replay has all the time there is.
+    Wait,
+}
+
+/// A running task.
+#[derive(Debug)]
+pub struct Running {
+    name: Arc<str>,
+    counters: Arc<TaskCounters>,
+    sender: SyncSender<Chunk>,
+    thread: JoinHandle<Option<PathBuf>>,
+}
+
+/// A task that has stopped.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What became of its records.
+    pub counters: Arc<TaskCounters>,
+    /// The last file it finished, if it wrote any since the last rotation.
+    pub last_file: Option<PathBuf>,
+}
+
+impl Running {
+    /// Opens the task's file and starts its writer. Gives back what a killed process had left in the file's place.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or the thread cannot be started.
+    pub fn start(spec: &Spec, roots: &Roots) -> Result<(Self, Option<Salvaged>), Error> {
+        let (writer, salvaged) = Writer::open(spec, roots)?;
+        let (sender, receiver) = sync_channel(WRITER_QUEUE_CHUNKS);
+        let counters = Arc::new(TaskCounters::default());
+        let shared = Arc::clone(&counters);
+        let name: Arc<str> = spec.task.as_str().into();
+        let thread = Builder::new()
+            .name("flowlog-write".into())
+            .stack_size(512 << 10)
+            .spawn(move || write_all(writer, &receiver, &shared))
+            .map_err(|source| Error::Io {
+                task: spec.task.clone(),
+                what: "start a thread for",
+                path: spec.live_path(),
+                source,
+            })?;
+        Ok((Self { name, counters, sender, thread }, salvaged))
+    }
+
+    /// The task's name.
+    #[must_use]
+    pub const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The task's counters.
+    #[must_use]
+    pub const fn counters(&self) -> &Arc<TaskCounters> {
+        &self.counters
+    }
+
+    /// Hands records to the writer.
+    pub fn write(&self, chunk: Chunk, overflow: Overflow) {
+        let records = u64::from(chunk.records);
+        let refused = match overflow {
+            Overflow::Wait => self.sender.send(chunk).is_err(),
+            Overflow::Drop => match self.sender.try_send(chunk) {
+                Ok(()) => false,
+                Err(TrySendError::Full(_)) => {
+                    self.counters.dropped_queue_full.add(records);
+                    return;
+                }
+                Err(TrySendError::Disconnected(_)) => true,
+            },
+        };
+        if refused {
+            // The writer's thread is gone, which only a panic there can do.
+            self.counters.dropped_write_error.add(records);
+        }
+    }
+
+    /// Writes what is queued, closes the file and waits for it.
+    #[must_use]
+    pub fn finish(self) -> Finished {
+        let Self { name, counters, sender, thread } = self;
+        drop(sender);
+        let last_file = thread.join().unwrap_or_else(|_| {
+            tracing::error!(task = %name, "the writer died; its last records may be missing from the file");
+            None
+        });
+        Finished { name, counters, last_file }
+    }
+}
+
+fn write_all(mut writer: Writer, chunks: &Receiver<Chunk>, counters: &TaskCounters) -> Option<PathBuf> {
+    loop {
+        let next = match writer.deadline() {
+            Some(at) => chunks.recv_timeout(at.saturating_duration_since(Instant::now())),
+            None => chunks.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let outcome = match &next {
+            Ok(chunk) => writer.append(chunk),
+            Err(RecvTimeoutError::Timeout) => writer.tick(Instant::now()),
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        if let Err(error) = outcome {
+            tracing::warn!(%error, "records could not be written; trying a new file with the next ones");
+        }
+        account(&mut writer, counters);
+    }
+    let last_file = writer.close().map(|closed| closed.path).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the file could not be closed properly");
+        None
+    });
+    account(&mut writer, counters);
+    last_file
+}
+
+fn account(writer: &mut Writer, counters: &TaskCounters) {
+    let written = writer.take_written();
+    counters.written.add(written.records);
+    counters.written_bytes.add(written.bytes);
+    counters.disk_bytes.add(written.disk_bytes);
+    counters.dropped_write_error.add(written.lost);
+    counters.rotations.add(written.rotations);
+}

@@ -1,0 +1,96 @@
+use jiff::Timestamp;
+
+use super::{Cadence, file, keys};
+use crate::record::fields::Mask;
+use crate::tree::{Fields, Place, Problems, Tree, Value};
+use crate::{filter, project, write};
+
+/// One task as configured.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Unique over all files.
+    pub name: String,
+    /// Where the name stands.
+    pub place: Place,
+    /// What it is for, in its owner's words.
+    pub description: Option<String>,
+    /// Who owns it.
+    pub team: Option<String>,
+    /// Which records.
+    pub filter: filter::Spec,
+    /// Which fields of them.
+    pub mask: Mask,
+    /// When.
+    pub cadence: Cadence,
+    /// Where to.
+    pub file: write::Spec,
+    /// Where `filePath` stands.
+    pub path_place: Place,
+    /// Nothing is written from this moment on.
+    pub end: Option<Timestamp>,
+}
+
+impl Spec {
+    /// Reads an entry of `flowLogs`, noting everything that is wrong with it. `None` where name or path are not to be
+    /// had; otherwise the spec is of use only when no error was noted.
+    pub fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
+        if let Value::Null = tree.value {
+            problems.error(&tree.place, "expected a task, found nothing; remove the line or write a task");
+            return None;
+        }
+        let fields = keys::read(tree, problems);
+        let name = name(tree, &fields, problems);
+        if matches!(tree.value, Value::Map(_)) && fields.get("filePath").is_none() {
+            problems.error(&tree.place, "filePath is required; add one");
+        }
+        let file = file::read(&fields, problems);
+        let exact = fields.get("fieldMaskExact").and_then(|tree| tree.boolean(problems));
+        let mut text = |key| fields.get(key).and_then(|tree| tree.text(problems)).map(str::to_owned);
+        let (description, team) = (text("description"), text("team"));
+        let filter = filter::Spec::read(fields.get("includeFilters"), fields.get("excludeFilters"), problems);
+        let mask = project::read(fields.get("fieldMask"), exact.unwrap_or(false), problems);
+        let cadence = Cadence::read(&fields, problems);
+        let end = fields.get("end").and_then(|tree| timestamp(tree, problems));
+        let (name, place) = name?;
+        Some(Self {
+            description,
+            team,
+            filter,
+            mask,
+            cadence,
+            file: write::Spec { task: name.clone(), ..file? },
+            path_place: fields.get("filePath")?.place.clone(),
+            end,
+            name,
+            place,
+        })
+    }
+}
+
+fn name(tree: &Tree, fields: &Fields<'_>, problems: &mut Problems) -> Option<(String, Place)> {
+    let Some(value) = fields.get("name") else {
+        if let Value::Map(_) = tree.value {
+            problems.error(&tree.place, "name is required; add one");
+        }
+        return None;
+    };
+    let name = value.text(problems)?;
+    if name.is_empty() {
+        problems.error(&value.place, "name is required; expected one that is not empty");
+        return None;
+    }
+    if name.contains(char::is_control) {
+        problems.error(&value.place, "the name has a control character in it; remove it");
+    }
+    Some((name.to_owned(), value.place.clone()))
+}
+
+fn timestamp(tree: &Tree, problems: &mut Problems) -> Option<Timestamp> {
+    let text = tree.text(problems)?;
+    let timestamp = text.parse().ok();
+    if timestamp.is_none() {
+        let message = format!("expected a time such as 2026-12-31T23:59:59Z, found {}", tree.kind());
+        problems.error(&tree.place, message);
+    }
+    timestamp
+}

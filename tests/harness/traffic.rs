@@ -1,0 +1,182 @@
+//! Traffic of known size.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::mpsc::channel;
+
+use anyhow::{Context, Result};
+
+use crate::netns::Pair;
+
+/// One connection as its client made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The client's address.
+    pub client: SocketAddr,
+    /// The server's address.
+    pub server: SocketAddr,
+}
+
+/// Opens `count` TCP connections from near to `server`, one after another; each sends `request` bytes, gets `reply`
+/// bytes back and is closed by both sides.
+///
+/// # Errors
+/// When a connection fails.
+pub fn tcp(pair: &Pair, server: SocketAddr, count: usize, request: usize, reply: usize) -> Result<Vec<Made>> {
+    let (ready, listening) = channel();
+    let serving = pair.far.enter(move || -> Result<()> {
+        let listener = TcpListener::bind(server)?;
+        ready.send(())?;
+        let mut buffer = vec![0; request];
+        for _ in 0..count {
+            let (mut stream, _) = listener.accept()?;
+            stream.set_nodelay(true)?;
+            stream.read_exact(&mut buffer)?;
+            stream.write_all(&vec![b'r'; reply])?;
+            // Ends with the client's FIN, so that the client is the one that waits in TIME_WAIT.
+            let _ = stream.read(&mut buffer)?;
+        }
+        Ok(())
+    });
+    listening.recv().context("the server did not come up")?;
+    let asking = pair.near.enter(move || -> Result<Vec<Made>> {
+        let mut made = Vec::with_capacity(count);
+        let mut buffer = vec![0; reply];
+        for _ in 0..count {
+            let mut stream = TcpStream::connect(server)?;
+            stream.set_nodelay(true)?;
+            made.push(Made { client: stream.local_addr()?, server });
+            stream.write_all(&vec![b'q'; request])?;
+            stream.read_exact(&mut buffer)?;
+            stream.shutdown(Shutdown::Write)?;
+            // The server's FIN.
+            let _ = stream.read(&mut buffer)?;
+        }
+        Ok(made)
+    });
+    let made = asking.join().map_err(|_| anyhow::anyhow!("the client died"))??;
+    serving.join().map_err(|_| anyhow::anyhow!("the server died"))??;
+    Ok(made)
+}
+
+/// Sends `count` datagrams of `size` bytes from near to `server`, which counts them.
+///
+/// # Errors
+/// When one cannot be sent or does not arrive.
+pub fn udp(pair: &Pair, server: SocketAddr, count: usize, size: usize) -> Result<Made> {
+    let (ready, listening) = channel();
+    let receiving = pair.far.enter(move || -> Result<()> {
+        let socket = UdpSocket::bind(server)?;
+        socket.set_read_timeout(Some(crate::daemon::PATIENCE))?;
+        ready.send(())?;
+        let mut buffer = vec![0; 65_536];
+        for received in 0..count {
+            let (length, peer) =
+                socket.recv_from(&mut buffer).with_context(|| format!("{received} received"))?;
+            anyhow::ensure!(length == size, "{length} bytes instead of {size}");
+            // Every hundredth is acknowledged, so that no buffer overflows.
+            if received % 100 == 99 {
+                socket.send_to(b"k", peer)?;
+            }
+        }
+        Ok(())
+    });
+    listening.recv().context("the receiver did not come up")?;
+    let sending = pair.near.enter(move || -> Result<Made> {
+        let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(server)?;
+        socket.set_read_timeout(Some(crate::daemon::PATIENCE))?;
+        let client = socket.local_addr()?;
+        for sent in 0..count {
+            socket.send(&vec![b'u'; size])?;
+            if sent % 100 == 99 {
+                socket.recv(&mut [0; 8])?;
+            }
+        }
+        Ok(Made { client, server })
+    });
+    let made = sending.join().map_err(|_| anyhow::anyhow!("the sender died"))??;
+    receiving.join().map_err(|_| anyhow::anyhow!("the receiver died"))??;
+    Ok(made)
+}
+
+/// Sends `count` pings from near to `to`, one every 10 ms; all must be answered.
+///
+/// # Errors
+/// When one is not.
+pub fn ping(pair: &Pair, to: &str, count: usize) -> Result<()> {
+    let said = pair.near.run(&["ping", "-q", "-c", &count.to_string(), "-i", "0.01", to])?;
+    anyhow::ensure!(said.contains(&format!(" {count} received")), "{said}");
+    Ok(())
+}
+
+/// What the sockets themselves counted on a connection that is still open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segments {
+    /// The client's port.
+    pub port: u16,
+    /// TCP segments the client's socket sent (`tcpi_segs_out`).
+    pub sent: u64,
+    /// TCP segments it received (`tcpi_segs_in`).
+    pub received: u64,
+}
+
+/// Streams `bytes` from near to far, and a little back; the connection stays open while `then` runs.
+///
+/// # Errors
+/// When the stream fails, or `then` does.
+pub fn stream(
+    pair: &Pair,
+    server: SocketAddr,
+    bytes: usize,
+    then: impl FnOnce(Segments) -> Result<()>,
+) -> Result<()> {
+    let (ready, listening) = channel();
+    let (stop, stopped) = channel::<()>();
+    let serving = pair.far.enter(move || -> Result<()> {
+        let listener = TcpListener::bind(server)?;
+        ready.send(())?;
+        let (mut stream, _) = listener.accept()?;
+        let copied = std::io::copy(&mut (&mut stream).take(bytes as u64), &mut std::io::sink())?;
+        anyhow::ensure!(copied == bytes as u64, "{copied} bytes came");
+        stream.write_all(b"done")?;
+        let _ = stopped.recv();
+        Ok(())
+    });
+    listening.recv().context("the server did not come up")?;
+    let sending = pair.near.enter(move || -> Result<TcpStream> {
+        let mut stream = TcpStream::connect(server)?;
+        stream.write_all(&vec![b's'; bytes])?;
+        stream.read_exact(&mut [0; 4])?;
+        Ok(stream)
+    });
+    let open = sending.join().map_err(|_| anyhow::anyhow!("the client died"))??;
+    let port = open.local_addr()?.port();
+    let outcome = then(settled(pair, port)?);
+    drop((open, stop));
+    serving.join().map_err(|_| anyhow::anyhow!("the server died"))??;
+    outcome
+}
+
+/// The client socket's counters once they stand still (its last ACK may be delayed by 40 ms).
+fn settled(pair: &Pair, port: u16) -> Result<Segments> {
+    let mut last = None;
+    for _ in 0..50 {
+        let text = pair.near.run(&["ss", "-tinHO", "sport", "=", &format!(":{port}")])?;
+        let number = |name: &str| {
+            text.split_whitespace().find_map(|word| word.strip_prefix(name)).and_then(|n| n.parse().ok())
+        };
+        let now = Segments {
+            port,
+            sent: number("segs_out:").with_context(|| text.clone())?,
+            received: number("segs_in:").with_context(|| text.clone())?,
+        };
+        if last == Some(now) {
+            return Ok(now);
+        }
+        last = Some(now);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    anyhow::bail!("the socket's counters do not settle")
+}

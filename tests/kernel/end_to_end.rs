@@ -1,0 +1,162 @@
+//! Real traffic through the real daemon; every number is compared with somebody else's.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use flowlog_tests::capture::{Capture, tuples};
+use flowlog_tests::daemon::{Daemon, Ended, binary};
+use flowlog_tests::netns::{FAR, FAR6, INTERFACE, NEAR, Pair, run};
+use flowlog_tests::records::{Record, Sum, Tuple, all, sums};
+use flowlog_tests::traffic::{ping, stream, tcp, udp};
+use serde_json::json;
+
+/// One task that takes everything, short and long form.
+pub const EVERYTHING: &str = "
+flowLogs:
+  - name: all
+    filePath: LOGS/all.log
+    events: [start, end]
+";
+
+/// Writes a task file in which LOGS stands for the log folder; returns its path.
+pub fn tasks(folder: &Path, text: &str) -> Result<std::path::PathBuf> {
+    let path = folder.join("tasks.yaml");
+    std::fs::write(&path, text.replace("LOGS", &folder.join("logs").to_string_lossy()))?;
+    std::fs::create_dir_all(folder.join("logs"))?;
+    Ok(path)
+}
+
+/// Packets and bytes by direction, as flowlog's records and as tshark's reading of the same traffic have them.
+fn compare(records: &BTreeMap<Tuple, Sum>, caught: &BTreeMap<Tuple, (u64, u64)>) -> Result<()> {
+    let ours: BTreeMap<_, _> = records.iter().map(|(tuple, sum)| (tuple, (sum.packets, sum.bytes))).collect();
+    let theirs: BTreeMap<_, _> = caught.iter().map(|(tuple, sum)| (tuple, *sum)).collect();
+    for (tuple, sum) in &theirs {
+        ensure!(ours.get(tuple) == Some(sum), "{tuple:?}: tshark {sum:?}, flowlog {:?}", ours.get(tuple));
+    }
+    ensure!(ours.len() == theirs.len(), "flowlog has {} directions, tshark {}", ours.len(), theirs.len());
+    Ok(())
+}
+
+/// The interface's own counters: packets and bytes received and sent.
+fn counters(pair: &Pair) -> Result<[u64; 4]> {
+    let read = |name| pair.near.counter(INTERFACE, name);
+    Ok([read("rx_packets")?, read("rx_bytes")?, read("tx_packets")?, read("tx_bytes")?])
+}
+
+/// The same from the ledger of a daemon that watched one interface.
+fn seen(ended: &Ended) -> Result<[u64; 4]> {
+    let hooks = ended.ledger["hooks"].as_array().context("the ledger has hooks")?;
+    let side = |side: &str| -> Result<[u64; 2]> {
+        let hook = hooks.iter().find(|hook| hook["side"] == side).context("both sides are there")?;
+        let seen = &hook["packets"]["seen"];
+        Ok([seen["packets"].as_u64().context("packets")?, seen["bytes"].as_u64().context("bytes")?])
+    };
+    let ([rx, rx_bytes], [tx, tx_bytes]) = (side("ingress")?, side("egress")?);
+    Ok([rx, rx_bytes, tx, tx_bytes])
+}
+
+/// Records by what does not depend on where and when they were made.
+fn essence(records: &[Record]) -> Vec<String> {
+    let mut lines: Vec<String> = records
+        .iter()
+        .map(|record| {
+            let extensions = json!({
+                "event": record.event(), "end_reason": record.extension("end_reason"),
+                "packets": record.amount("packets"), "bytes": record.amount("bytes"),
+                "packets_total": record.amount("packets_total"), "bytes_total": record.amount("bytes_total"),
+            });
+            let l4 = record.0.pointer("/flow/l4").cloned().unwrap_or_default();
+            format!("{:?} {:?} {l4} {extensions}", record.tuple(), record.boolean("is_reply"))
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn every_connection_packet_and_byte_is_there_once() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let tasks = tasks(folder.path(), EVERYTHING)?;
+    let daemon = Daemon::start(&pair.near, &tasks, &logs, &[])?;
+    let before = counters(&pair)?;
+    let capture = Capture::start(&pair.near, INTERFACE, &folder.path().join("near.pcap"))?;
+
+    let made = tcp(&pair, format!("{FAR}:8080").parse()?, 1_000, 300, 5_000)?;
+    let made6 = tcp(&pair, format!("[{FAR6}]:8080").parse()?, 100, 300, 5_000)?;
+    let datagrams = udp(&pair, format!("{FAR}:5353").parse()?, 10_000, 120)?;
+    ping(&pair, FAR, 100)?;
+    ping(&pair, FAR6, 10)?;
+
+    let after = counters(&pair)?;
+    let passed: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    let pcap = capture.stop(passed[0] + passed[2])?;
+    let ended = daemon.stop()?;
+    ended.check()?;
+
+    // The interface's own counters, exactly.
+    ensure!(seen(&ended)?[..] == passed[..], "hooks {:?}, interface {passed:?}", seen(&ended)?);
+    let records = all(&logs, "all-")?;
+    let sums = sums(&records);
+    let total = |wanted: bool| {
+        let sums = sums.iter().filter(|((_, source, ..), _)| (source == NEAR || source == "fd77::1") == wanted);
+        sums.fold((0, 0), |sum, (_, part)| (sum.0 + part.packets, sum.1 + part.bytes))
+    };
+    ensure!(total(false) == (passed[0], passed[1]), "received: records {:?}, interface {passed:?}", total(false));
+    ensure!(total(true) == (passed[2], passed[3]), "sent: records {:?}, interface {passed:?}", total(true));
+
+    // Each connection, by tshark.
+    compare(&sums, &tuples(&pcap)?)?;
+    for made in made.iter().chain(&made6) {
+        let (client, server) = (made.client, made.server);
+        let out = ("TCP".into(), client.ip().to_string(), client.port().into(), server.ip().to_string(), server.port().into());
+        let back = ("TCP".into(), server.ip().to_string(), server.port().into(), client.ip().to_string(), client.port().into());
+        for (tuple, reply) in [(out, false), (back, true)] {
+            let sum = sums.get(&tuple).with_context(|| format!("{tuple:?} is missing"))?;
+            ensure!((sum.starts, sum.updates, sum.ends) == (1, 0, 1), "{tuple:?}: {sum:?}");
+            ensure!(sum.reply == Some(reply) && sum.reason == "fin", "{tuple:?}: {sum:?}");
+        }
+    }
+    let sent = ("UDP".into(), NEAR.into(), datagrams.client.port().into(), FAR.into(), 5353);
+    // 120 bytes of payload, 8 of UDP, 20 of IPv4, 14 of Ethernet.
+    let sum = sums.get(&sent).context("the datagrams are missing")?;
+    ensure!((sum.packets, sum.bytes, sum.starts, sum.ends) == (10_000, 10_000 * 162, 1, 1), "{sum:?}");
+    let pings = &sums[&("ICMPv4".into(), NEAR.into(), 0, FAR.into(), 0)];
+    ensure!((pings.packets, pings.starts, pings.ends, pings.reply) == (100, 1, 1, Some(false)), "{pings:?}");
+
+    // The same packets from the capture give the same records.
+    let replayed = folder.path().join("replayed");
+    run(binary().to_str().context("path")?, &["replay", "--pcap", &pcap.to_string_lossy(), "--tasks",
+        &tasks.to_string_lossy(), "--output-dir", &replayed.to_string_lossy()])?;
+    let (live, replay) = (essence(&records), essence(&all(&replayed, "all-")?));
+    let different: Vec<_> = live.iter().zip(&replay).filter(|(a, b)| a != b).take(3).collect();
+    ensure!(live.len() == replay.len() && different.is_empty(), "{} and {}: {different:#?}", live.len(), replay.len());
+    Ok(())
+}
+
+#[test]
+fn with_offloads_on_segments_are_what_the_sockets_count() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(true)?;
+    let daemon = Daemon::start(&pair.near, &tasks(folder.path(), EVERYTHING)?, &logs, &[])?;
+    let before = counters(&pair)?;
+    stream(&pair, format!("{FAR}:8080").parse()?, 20_000_000, |segments| {
+        let after = counters(&pair)?;
+        let ended = daemon.stop()?;
+        ended.check()?;
+        let sums = sums(&all(&logs, "all-")?);
+        let out = &sums[&("TCP".into(), NEAR.into(), segments.port.into(), FAR.into(), 8080)];
+        let back = &sums[&("TCP".into(), FAR.into(), 8080, NEAR.into(), segments.port.into())];
+        ensure!(out.packets == segments.sent, "{out:?} {segments:?}");
+        ensure!(back.packets == segments.received, "{back:?} {segments:?}");
+        ensure!(out.reason == "shutdown" && back.reason == "shutdown", "{out:?} {back:?}");
+        // Each segment has 66 bytes of headers (14 + 20 + 20 + 12 of time stamps), the SYN 8 more of options.
+        ensure!(out.bytes == 20_000_000 + 66 * out.packets + 8, "{out:?}");
+        // The test is of offloads only if there were any: the interface counts super-packets.
+        ensure!(after[2] - before[2] < out.packets / 4, "no segmentation offload took place");
+        Ok(())
+    })
+}

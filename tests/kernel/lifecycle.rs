@@ -1,0 +1,233 @@
+//! Starting, stopping, dying: nothing stays behind, nothing is lost that was flushed, and every refusal names its
+//! cause and its remedy.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use flowlog_tests::daemon::{Daemon, PATIENCE, binary};
+use flowlog_tests::netns::{FAR, INTERFACE, Netns, Pair, run};
+use flowlog_tests::records::{all, files, sums, zstdcat};
+use flowlog_tests::traffic::{ping, udp};
+use rustix::process::Signal;
+
+use crate::end_to_end::{EVERYTHING, tasks};
+
+/// Programs of ours that are attached in a namespace, TCX or clsact.
+fn attached(netns: &Netns) -> Result<usize> {
+    let tcx = netns.run(&["bpftool", "net", "show"])?;
+    let filters = ["ingress", "egress"].map(|side| netns.run(&["tc", "filter", "show", "dev", INTERFACE, side]));
+    let filters = filters.into_iter().filter_map(Result::ok).collect::<String>();
+    Ok(tcx.lines().chain(filters.lines()).filter(|line| line.contains("fl_")).count())
+}
+
+/// Waits until `done` holds.
+fn until(what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
+    let started = Instant::now();
+    while !done()? {
+        ensure!(started.elapsed() < PATIENCE, "{what} never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+#[test]
+fn both_signals_and_the_clock_stop_it_in_order_and_nothing_stays_attached() -> Result<()> {
+    for (hook, stop) in [("tcx", Some(Signal::TERM)), ("clsact", Some(Signal::INT)), ("auto", None)] {
+        let folder = tempfile::tempdir()?;
+        let logs = folder.path().join("logs");
+        let pair = Pair::new(false)?;
+        let time = if stop.is_some() { "1h" } else { "1s" };
+        let daemon = Daemon::start(&pair.near, &tasks(folder.path(), EVERYTHING)?, &logs, &["--hook", hook, "--for", time])?;
+        ensure!(attached(&pair.near)? > 0, "{hook}: nothing is attached");
+        ping(&pair, FAR, 3)?;
+        let ended = match stop {
+            Some(signal) => {
+                daemon.signal(signal)?;
+                daemon.wait()?
+            }
+            None => daemon.wait()?,
+        };
+        ended.check().with_context(|| hook.to_owned())?;
+        ensure!(attached(&pair.near)? == 0, "{hook}: something stays attached");
+        let sums = sums(&all(&logs, "all-")?);
+        ensure!(sums.len() == 2 && sums.values().all(|sum| sum.packets == 3), "{hook}: {sums:?}");
+        // Finished: one file under its final name, none live.
+        let names: Vec<_> = files(&logs)?;
+        ensure!(names.len() == 1 && !names[0].ends_with("all.log.zst"), "{names:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_killed_daemon_leaves_readable_files_and_the_next_one_cleans_up() -> Result<()> {
+    for hook in ["clsact", "tcx"] {
+        let folder = tempfile::tempdir()?;
+        let logs = folder.path().join("logs");
+        let pair = Pair::new(false)?;
+        let tasks = tasks(folder.path(), EVERYTHING)?;
+        let daemon = Daemon::start(&pair.near, &tasks, &logs, &["--hook", hook])?;
+        let made = udp(&pair, format!("{FAR}:5353").parse()?, 200, 100)?;
+        let live = logs.join("all.log.zst");
+        // Both starts are flushed a second after they came.
+        until("the flush", || Ok(live.is_file() && zstdcat(&live, false)?.len() == 2))?;
+        daemon.signal(Signal::KILL)?;
+        drop(daemon);
+        ensure!(zstdcat(&live, false)?.len() == 2, "the flushed records are gone");
+        let left = attached(&pair.near)?;
+        ensure!((left > 0) == (hook == "clsact"), "{hook}: {left} programs are left");
+
+        let mut daemon = Daemon::spawn(&pair.near, &tasks, &logs, &["--hook", hook])?;
+        daemon.wait_for("did not close its file")?;
+        daemon.wait_for("\"watching\"")?;
+        ensure!(attached(&pair.near)? == 2, "{hook}: stale filters beside ours");
+        ping(&pair, FAR, 2)?;
+        daemon.stop()?.check()?;
+        ensure!(attached(&pair.near)? == 0, "{hook}: something stays attached");
+        let files = files(&logs)?;
+        ensure!(files.len() == 2, "{files:?}");
+        let salvaged = zstdcat(&files[0], false)?;
+        let port = salvaged[0].pointer("/flow/l4/UDP/source_port").and_then(serde_json::Value::as_u64);
+        ensure!(port == Some(made.client.port().into()), "{salvaged:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_first_record_is_on_disk_within_two_seconds_and_idling_costs_next_to_nothing() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    // Ten interfaces in all.
+    for n in 1..10 {
+        let (own, other) = (format!("more{n}"), format!("peer{n}"));
+        run("ip", &["link", "add", &own, "netns", pair.near.name(), "type", "veth", "peer", "name", &other, "netns",
+            pair.far.name()])?;
+        pair.near.run(&["ip", "link", "set", &own, "up"])?;
+        pair.far.run(&["ip", "link", "set", &other, "up"])?;
+    }
+    let tasks = tasks(folder.path(), EVERYTHING)?;
+    let pinging = pair.near.command("ping").args(["-q", "-i", "0.02", FAR]).stdout(Stdio::null()).spawn()?;
+    let live = logs.join("all.log.zst");
+    let started = Instant::now();
+    let daemon = Daemon::spawn(&pair.near, &tasks, &logs, &[])?;
+    until("the first record", || Ok(live.is_file() && !zstdcat(&live, false)?.is_empty()))?;
+    let took = started.elapsed();
+    let mut pinging = pinging;
+    pinging.kill()?;
+    pinging.wait()?;
+    ensure!(took < Duration::from_secs(2), "the first record took {took:?}");
+
+    let pid = daemon.pid();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
+    let kib: u64 = resident.split_whitespace().next().context("a number")?.parse()?;
+    let before = cpu_ticks(pid)?;
+    let idle = Duration::from_secs(10);
+    std::thread::sleep(idle); // What is measured is time itself.
+    let ticks = cpu_ticks(pid)? - before;
+    // 100 ticks a second: half a percent of ten seconds is 5 ticks.
+    println!("first record after {took:?}; idle: {kib} KiB resident, {ticks} ticks of CPU in {idle:?}");
+    ensure!(kib < 64 << 10, "{kib} KiB resident");
+    ensure!(ticks <= 5, "{ticks} ticks in {idle:?}");
+    daemon.stop()?.check()
+}
+
+/// User and system time of a process in clock ticks.
+fn cpu_ticks(pid: u32) -> Result<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let fields: Vec<&str> = stat.rsplit_once(')').context("stat has a name")?.1.split_whitespace().collect();
+    Ok(fields[11].parse::<u64>()? + fields[12].parse::<u64>()?)
+}
+
+/// Runs `flowlog run` to its end in a namespace.
+fn refused(netns: &Netns, prefix: &[&str], tasks: &Path, logs: &Path, more: &[&str]) -> Result<Output> {
+    let binary = binary();
+    let mut words: Vec<&str> = prefix.to_vec();
+    words.push(binary.to_str().context("path")?);
+    let mut command: Command = netns.command(words[0]);
+    command.args(&words[1..]).arg("run").arg("--tasks").arg(tasks).arg("--log-root").arg(logs).args(more);
+    Ok(command.stdin(Stdio::null()).output()?)
+}
+
+#[test]
+fn every_refusal_names_cause_and_remedy_and_leaves_nothing() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let good = tasks(folder.path(), EVERYTHING)?;
+    let file = |name: &str, text: &str| -> Result<std::path::PathBuf> {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text.replace("LOGS", &logs.to_string_lossy()))?;
+        Ok(path)
+    };
+    let broken = file("broken.yaml", "flowLogs: [\n")?;
+    let unknown = file("unknown.yaml", "flowLogs:\n  - name: a\n    filePath: LOGS/a.log\n    includefilter: []\n")?;
+    let twice = file("twice.yaml", "flowLogs:\n  - {name: a, filePath: LOGS/a.log}\n  - {name: a, filePath: LOGS/b.log}\n")?;
+    let outside = file("outside.yaml", "flowLogs:\n  - {name: a, filePath: /tmp-elsewhere/a.log}\n")?;
+    let missing = folder.path().join("missing.yaml");
+    let unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"];
+    let cases: [(&[&str], &Path, &[&str], i32, &[&str]); 9] = [
+        (&unprivileged, &good, &[], 1, &["CAP_BPF", "CAP_NET_ADMIN"]),
+        (&[], &good, &["--interface", "eth7"], 1, &["eth7", INTERFACE]),
+        (&[], &broken, &[], 1, &["broken.yaml:"]),
+        (&[], &unknown, &[], 1, &["unknown.yaml:4:", "includefilter", "includeFilters"]),
+        (&[], &twice, &[], 1, &["twice.yaml:3:", "twice.yaml:2:"]),
+        (&[], &outside, &[], 1, &["/tmp-elsewhere/a.log", "--log-root"]),
+        (&[], &missing, &[], 1, &["missing.yaml"]),
+        (&[], &good, &["--for", "soon"], 2, &["soon", "90s"]),
+        (&[], &good, &["--interfaces", "eth0"], 2, &["--interface"]),
+    ];
+    for (prefix, tasks, more, code, said) in cases {
+        let output = refused(&pair.near, prefix, tasks, &logs, more)?;
+        let text = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(code), "{more:?} {}: {:?} {text}", tasks.display(), output.status);
+        for word in said {
+            ensure!(text.contains(word), "{more:?} {}: {word} is not in: {text}", tasks.display());
+        }
+        ensure!(attached(&pair.near)? == 0, "{text}: something stays attached");
+        ensure!(files(&logs)?.is_empty(), "{text}: {:?}", files(&logs)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn two_daemons_never_share_a_file() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let tasks = tasks(folder.path(), EVERYTHING)?;
+    let first = Daemon::start(&pair.near, &tasks, &logs, &[])?;
+    let output = refused(&pair.near, &[], &tasks, &logs, &[])?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(1) && text.contains("all.log.zst"), "{text}");
+    ping(&pair, FAR, 2)?;
+    first.stop()?.check()?;
+    ensure!(sums(&all(&logs, "all-")?).values().all(|sum| sum.packets == 2), "the first one was disturbed");
+    Ok(())
+}
+
+#[test]
+fn a_full_table_and_a_small_ring_lose_nothing_uncounted() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let more = ["--table-entries", "64", "--ring-bytes", "65536"];
+    let daemon = Daemon::start(&pair.near, &tasks(folder.path(), EVERYTHING)?, &logs, &more)?;
+    let flows = 1_000;
+    for port in 0..flows / 10 {
+        for _ in 0..10 {
+            udp(&pair, format!("{FAR}:{}", 20_000 + port).parse()?, 1, 50)?;
+        }
+    }
+    let ended = daemon.stop()?;
+    ended.check()?;
+    let records: u64 = sums(&all(&logs, "all-")?).values().map(|sum| sum.packets).sum();
+    let [counted, alone, lost] = ["counted", "alone", "lost"].map(|part| ended.number(&format!("/packets/{part}/packets")));
+    let (counted, alone, lost) = (counted?, alone?, lost?);
+    ensure!(alone > 0, "the table was never full");
+    ensure!(counted + alone + lost == flows, "{counted} counted, {alone} alone, {lost} lost");
+    ensure!(records == counted + alone, "{records} packets in records, {counted} counted and {alone} alone");
+    Ok(())
+}

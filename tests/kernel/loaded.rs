@@ -1,0 +1,198 @@
+//! A fresh copy of the object in the kernel, and what its maps say.
+
+use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
+use aya::programs::{ProgramError, SchedClassifier, TestRun, TestRunOptions, TestRunResult};
+use aya::{Ebpf, EbpfLoader};
+use flowlog_abi::{Counters, FlowEntry, FlowKey, Ledger, REASONS, Reason, Report, names, slot};
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// The loopback device: what a test run gives as the interface.
+pub(crate) const IFINDEX: u32 = 1;
+
+pub(crate) struct Loaded {
+    ebpf: Ebpf,
+    ring: RingBuf<MapData>,
+    in_kernel: HashSet<String>,
+}
+
+static CPUS: LazyLock<u32> =
+    LazyLock::new(|| u32::try_from(aya::util::nr_cpus().expect("possible CPUs")).expect("few"));
+
+/// What a test run can say beside the packet's bytes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Beside {
+    pub(crate) ingress_ifindex: u32,
+    pub(crate) gso_segs: u32,
+    pub(crate) gso_size: u32,
+}
+
+impl Beside {
+    /// As struct __sk_buff of linux/bpf.h.
+    fn context(self) -> [u8; 192] {
+        let mut context = [0; 192];
+        for (offset, value) in [(36, self.ingress_ifindex), (164, self.gso_segs), (176, self.gso_size)] {
+            context[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
+        }
+        context
+    }
+}
+
+fn object() -> Vec<u8> {
+    let path = std::env::var_os("FLOWLOG_EBPF_OBJECT").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf/flowlog-ebpf.o")),
+        PathBuf::from,
+    );
+    std::fs::read(&path).unwrap_or_else(|error| {
+        panic!(
+            "cannot read the eBPF object {}: {error}; build it with `cargo xtask build-ebpf`",
+            path.display()
+        )
+    })
+}
+
+impl Loaded {
+    pub(crate) fn new() -> Self {
+        Self::with(&mut EbpfLoader::new())
+    }
+
+    pub(crate) fn with(loader: &mut EbpfLoader<'_>) -> Self {
+        let mut ebpf = loader
+            .override_global(names::GLOBAL_CPUS, &*CPUS, true)
+            .load(&object())
+            .expect("the object's maps can be created");
+        let ring = RingBuf::try_from(ebpf.take_map(names::RING).expect("a ring")).expect("a ring buffer");
+        Self { ebpf, ring, in_kernel: HashSet::new() }
+    }
+
+    pub(crate) fn load(&mut self, name: &str) -> &mut SchedClassifier {
+        let program: &mut SchedClassifier = self
+            .ebpf
+            .program_mut(name)
+            .unwrap_or_else(|| panic!("the object has no program {name}"))
+            .try_into()
+            .expect("a classifier");
+        if self.in_kernel.insert(name.to_owned()) {
+            program.load().unwrap_or_else(|error| panic!("{name}: {}", explain(&error)));
+        }
+        program
+    }
+
+    pub(crate) fn run_as(&mut self, name: &str, data: &[u8], beside: Beside, repeat: u32) -> TestRunResult {
+        let context = beside.context();
+        let options = TestRunOptions {
+            data_in: Some(data),
+            ctx_in: Some(&context),
+            repeat,
+            ..TestRunOptions::default()
+        };
+        self.load(name)
+            .test_run(options)
+            .unwrap_or_else(|error| panic!("{name}, {} bytes: {error}", data.len()))
+    }
+
+    pub(crate) fn run(&mut self, name: &str, data: &[u8]) -> u32 {
+        self.run_as(name, data, Beside::default(), 1).return_value
+    }
+
+    pub(crate) fn flows(&self) -> Vec<(FlowKey, FlowEntry)> {
+        let flows: HashMap<_, [u8; size_of::<FlowKey>()], [u8; size_of::<FlowEntry>()]> =
+            HashMap::try_from(self.ebpf.map(names::FLOWS).expect("flows")).expect("a hash");
+        flows
+            .iter()
+            .map(|item| {
+                let (key, entry) = item.expect("an element");
+                (
+                    FlowKey::read_from_bytes(&key).expect("a key"),
+                    FlowEntry::read_from_bytes(&entry).expect("an entry"),
+                )
+            })
+            .collect()
+    }
+
+    /// The only connection in the table.
+    pub(crate) fn flow(&self) -> (FlowKey, FlowEntry) {
+        let flows = self.flows();
+        assert_eq!(flows.len(), 1, "{flows:#?}");
+        flows[0]
+    }
+
+    /// All CPUs' words of one element added up.
+    fn sum<const N: usize>(&self, map: &str, index: u32) -> [u8; N] {
+        let array: PerCpuArray<_, [u8; N]> =
+            PerCpuArray::try_from(self.ebpf.map(map).expect("a map")).expect("a per-CPU array");
+        let mut sum = vec![0_u64; N / 8];
+        for cpu in array.get(&index, 0).expect("an element").iter() {
+            for (word, chunk) in sum.iter_mut().zip(cpu.chunks_exact(8)) {
+                *word += u64::from_ne_bytes(chunk.try_into().expect("8 bytes"));
+            }
+        }
+        sum.as_bytes().try_into().expect("N bytes")
+    }
+
+    pub(crate) fn hook(&self, egress: bool) -> Counters {
+        let bytes = self.sum::<{ size_of::<Counters>() }>(names::HOOKS, slot(IFINDEX, egress));
+        let all = Counters::read_from_bytes(&bytes).expect("counters");
+        assert_eq!(
+            (all.seen_packets, all.seen_bytes),
+            (
+                all.counted_packets
+                    + all.elsewhere_packets
+                    + all.rejected_packets
+                    + all.unparsed_packets
+                    + all.not_ip_packets
+                    + all.alone_packets
+                    + all.lost_packets,
+                all.counted_bytes
+                    + all.elsewhere_bytes
+                    + all.rejected_bytes
+                    + all.unparsed_bytes
+                    + all.not_ip_bytes
+                    + all.alone_bytes
+                    + all.lost_bytes
+            ),
+            "the hook's ledger does not close: {all:#?}"
+        );
+        all
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        Ledger::read_from_bytes(&self.sum::<{ size_of::<Ledger>() }>(names::LEDGER, 0)).expect("a ledger")
+    }
+
+    pub(crate) fn reasons(&self) -> Vec<(Reason, u64)> {
+        REASONS
+            .iter()
+            .map(|(reason, _)| (*reason, u64::from_ne_bytes(self.sum(names::REASONS, *reason as u32))))
+            .filter(|(_, count)| *count > 0)
+            .collect()
+    }
+
+    pub(crate) fn reports(&mut self) -> Vec<Report> {
+        let mut reports = Vec::new();
+        while let Some(record) = self.ring.next() {
+            reports.push(Report::read_from_bytes(&record).expect("a report"));
+        }
+        reports
+    }
+
+    /// Says that an interface is observed at ingress: 1, or 2 for an endpoint.
+    pub(crate) fn observe(&mut self, ifindex: u32, role: u32) {
+        let mut observed: HashMap<_, u32, u32> =
+            HashMap::try_from(self.ebpf.map_mut(names::OBSERVED).expect("a map")).expect("a hash");
+        observed.insert(ifindex, role, 0).expect("room");
+    }
+}
+
+fn explain(error: &ProgramError) -> String {
+    match error {
+        ProgramError::LoadError { io_error, verifier_log } => {
+            let log = verifier_log.to_string();
+            let lines: Vec<_> = log.lines().collect();
+            format!("{io_error}\n{}", lines[lines.len().saturating_sub(60)..].join("\n"))
+        }
+        other => other.to_string(),
+    }
+}
