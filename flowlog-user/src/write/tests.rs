@@ -108,6 +108,17 @@ fn flushed_records_are_readable_while_the_file_is_live_and_only_those_count() {
 }
 
 #[test]
+fn what_is_due_is_done_even_when_only_records_come() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
+    writer.append(&chunk(0..10)).unwrap();
+    writer.pending.since = Instant::now().checked_sub(Duration::from_millis(FLUSH_MS));
+    writer.append(&chunk(10..20)).unwrap();
+    assert_eq!(writer.take_written().records, 20);
+    assert_eq!(zstd_cat(&dir.path().join("sub/a.log.zst")).0, lines(0..20));
+}
+
+#[test]
 fn a_frame_ends_when_it_holds_enough_records() {
     let dir = tempfile::tempdir().unwrap();
     let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
