@@ -164,3 +164,36 @@ impl Flow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected values: the table of hooks in the design, and Hubble's enums.
+    #[test]
+    fn names_and_numbers_of_each_hook() {
+        let table = [
+            (Hook::EndpointIngress, 5, "FROM_ENDPOINT", "EGRESS", 2),
+            (Hook::EndpointEgress, 0, "TO_ENDPOINT", "INGRESS", 1),
+            (Hook::UplinkIngress, 10, "FROM_NETWORK", "INGRESS", 1),
+            (Hook::UplinkEgress, 11, "TO_NETWORK", "EGRESS", 2),
+        ];
+        for (hook, sub_type, point, direction, number) in table {
+            assert_eq!((hook.event_sub_type(), hook.trace_observation_point()), (sub_type, point));
+            let found = hook.traffic_direction();
+            assert_eq!((found.name(), found.number()), (direction, number), "{hook:?}");
+        }
+    }
+
+    #[test]
+    fn identities_are_ciliums_reserved_ones() {
+        let table = [
+            (Identity::Host, 1, "reserved:host"),
+            (Identity::World, 2, "reserved:world"),
+            (Identity::Unmanaged, 3, "reserved:unmanaged"),
+        ];
+        for (identity, number, label) in table {
+            assert_eq!((identity.number(), identity.label()), (number, label));
+        }
+    }
+}

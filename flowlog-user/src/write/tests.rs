@@ -108,6 +108,17 @@ fn flushed_records_are_readable_while_the_file_is_live_and_only_those_count() {
 }
 
 #[test]
+fn what_is_due_is_done_even_when_only_records_come() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
+    writer.append(&chunk(0..10)).unwrap();
+    writer.pending.since = Instant::now().checked_sub(Duration::from_millis(FLUSH_MS));
+    writer.append(&chunk(10..20)).unwrap();
+    assert_eq!(writer.take_written().records, 20);
+    assert_eq!(zstd_cat(&dir.path().join("sub/a.log.zst")).0, lines(0..20));
+}
+
+#[test]
 fn a_frame_ends_when_it_holds_enough_records() {
     let dir = tempfile::tempdir().unwrap();
     let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
@@ -413,4 +424,51 @@ fn a_file_that_was_moved_away_is_not_renamed_over_another() {
     assert!(matches!(writer.close().unwrap_err(), Error::Replaced { .. }));
     assert_eq!(fs::read_to_string(folder.join("moved")).unwrap(), lines(0..10));
     assert_eq!(fs::read_to_string(folder.join("a.log")).unwrap(), "foreign\n");
+}
+
+#[test]
+fn half_a_write_is_taken_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
+    // Takes 8 KiB and refuses what lies behind, as a full disk does.
+    let full = File::from(rustix::fs::memfd_create("full", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap());
+    full.set_len(8 << 10).unwrap();
+    rustix::fs::fcntl_add_seals(&full, rustix::fs::SealFlags::GROW).unwrap();
+    writer.live.as_mut().unwrap().file = full.try_clone().unwrap();
+    writer.append(&chunk(0..1000)).unwrap();
+    writer.tick(later(FLUSH_MS)).unwrap_err();
+    assert_eq!(writer.take_written(), Written { lost: 1000, ..Written::default() });
+    assert_eq!(full.metadata().unwrap().len(), 0, "half a frame stayed");
+}
+
+#[test]
+fn writers_that_contend_for_a_file_lose_and_mix_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(dir.path(), Compression::None);
+    let roots = Roots::new(&[dir.path().into()]).unwrap();
+    let contend = |offset: u32| {
+        let mut written = 0;
+        while written < 50 {
+            let (mut writer, salvaged) = match Writer::open(&spec, &roots) {
+                Ok(opened) => opened,
+                Err(Error::Busy { .. }) => continue,
+                Err(error) => panic!("{error}"),
+            };
+            assert_eq!(salvaged, None);
+            writer.append(&chunk(offset + written..offset + written + 1)).unwrap();
+            writer.close().unwrap();
+            written += 1;
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| contend(0));
+        scope.spawn(|| contend(100));
+    });
+    let folder = dir.path().join("sub");
+    let mut texts: Vec<_> =
+        names(&folder).iter().map(|name| fs::read_to_string(folder.join(name)).unwrap()).collect();
+    texts.sort();
+    let mut want: Vec<_> = (0..50).chain(100..150).map(|i| lines(i..i + 1)).collect();
+    want.sort();
+    assert_eq!(texts, want);
 }

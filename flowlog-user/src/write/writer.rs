@@ -144,7 +144,8 @@ impl Writer {
         } else if self.encoder.frame_bytes >= FRAME_BYTES_MAX {
             self.write_out(&Boundary::FrameEnd)?;
         }
-        result.and_then(|()| self.rotate_when_full())
+        // Also where records come so fast that nobody finds the time to call `tick`.
+        result.and(self.tick(now))
     }
 
     /// Does what is due: flush, frame end, rotation by time.

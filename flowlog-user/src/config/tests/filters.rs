@@ -284,3 +284,34 @@ fn identities_and_interfaces() {
     let nowhere = Flow { interfaces: [0; 4], ..flow() };
     check(&nowhere, &[("{interface: [{}]}", false), ("{interface: []}", true)]);
 }
+
+#[test]
+fn the_quick_start_takes_what_it_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/quickstart.yaml");
+    let tasks = crate::config::load(&[path.into()]).unwrap().plan.tasks;
+    let udp = |source_port, destination_port| L4::Udp { source_port, destination_port };
+    let (leaves, arrives) = (Hook::UplinkEgress, Hook::UplinkIngress);
+    let table: &[(&str, L4, Hook, &[&str])] = &[
+        ("8.8.8.8", udp(4000, 53), leaves, &["connections", "dns", "internet-egress"]),
+        ("10.0.0.1", udp(4000, 53), leaves, &["connections", "dns"]),
+        ("10.0.0.1", udp(53, 4000), arrives, &["connections", "dns"]),
+        ("1.1.1.1", udp(1, 2), arrives, &["connections"]),
+        ("172.32.0.1", udp(1, 2), leaves, &["connections", "internet-egress"]),
+        ("172.31.255.255", udp(1, 2), leaves, &["connections"]),
+        ("127.0.0.1", udp(1, 2), leaves, &["connections"]),
+        ("169.254.1.1", udp(1, 2), leaves, &["connections"]),
+        ("2001:db8::1", udp(1, 2), leaves, &["connections", "internet-egress"]),
+        ("fd00::1", udp(1, 2), leaves, &["connections"]),
+        ("fe80::1", udp(1, 2), leaves, &["connections"]),
+        ("::1", udp(1, 2), leaves, &["connections"]),
+    ];
+    for (destination, l4, hook, expected) in table {
+        let flow = Flow { destination: destination.parse().unwrap(), l4: *l4, hook: *hook, ..flow() };
+        let taken: Vec<&str> = tasks
+            .iter()
+            .filter(|task| task.filter.matches(&flow, &node()))
+            .map(|task| &*task.spec.name)
+            .collect();
+        assert_eq!(taken, *expected, "{destination} {l4:?}");
+    }
+}

@@ -286,3 +286,13 @@ fn what_is_allowed_but_probably_not_meant() {
         ),
     ]);
 }
+
+proptest::proptest! {
+    /// Whatever stands in a file, reading it ends in tasks or in errors.
+    #[test]
+    fn no_text_panics(text in "([-a-z0-9:,{}\\[\\]&*!|>'\"#%@`~<?\\\\ \n\t./\u{0}\u{85}é]|flowLogs:|- name: a|filePath: /a|includeFilters: |source_ip: |\n  ){0,60}") {
+        let (specs, mut problems) = read(&text);
+        let plan = Plan::new(specs, &mut problems);
+        proptest::prop_assert!(plan.tasks.is_empty() || text.contains("filePath"));
+    }
+}
