@@ -99,6 +99,9 @@ pub struct Live {
     stopped: bool,
 }
 
+// It is started on one thread and polled on another.
+const _: fn(Live) -> Box<dyn Send> = |live| Box::new(live);
+
 impl Live {
     /// Checks the machine, loads, chooses and attaches.
     ///
