@@ -153,13 +153,15 @@ impl Watched {
         for (lower, upper) in stacked(&self.links, &self.choice) {
             let (out, beside) =
                 if self.devices.contains_key(&upper.ifindex) { (lower, upper) } else { (upper, lower) };
-            tracing::warn!(
-                interface = out.name,
-                other = beside.name,
-                "left out, it would count packets twice"
-            );
-            self.choice
-                .insert(out.ifindex, Err(format!("{} is watched and carries the same packets", beside.name)));
+            let reason = Err(format!("{} is watched and carries the same packets", beside.name));
+            if before.get(&out.ifindex) != Some(&reason) {
+                tracing::warn!(
+                    interface = out.name,
+                    other = beside.name,
+                    "left out, it would count packets twice"
+                );
+            }
+            self.choice.insert(out.ifindex, reason);
         }
         self.failed.retain(|ifindex, _| self.links.contains_key(ifindex));
         let stays = |ifindex: &u32| matches!(self.choice.get(ifindex), Some(Ok(_)));
