@@ -71,6 +71,6 @@ fn framing_follows_the_device_type() {
     for refused in [32, 801, 280] {
         assert_eq!(framing(refused), None);
         let ib = Link { device_type: refused, ..link(3, "ib0", "") };
-        assert!(alone(ib).unwrap_err().contains(&refused.to_string()));
+        assert!(alone(&ib).unwrap_err().contains(&refused.to_string()));
     }
 }
