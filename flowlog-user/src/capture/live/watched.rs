@@ -151,8 +151,10 @@ impl Watched {
         self.links = links;
         let before = std::mem::replace(&mut self.choice, self.selection.choose(&self.links));
         for (lower, upper) in stacked(&self.links, &self.choice) {
-            let (out, beside) =
-                if self.devices.contains_key(&upper.ifindex) { (lower, upper) } else { (upper, lower) };
+            // The upper one, unless it alone is attached already.
+            let attached = |ifindex| self.devices.contains_key(ifindex);
+            let keep_upper = attached(&upper.ifindex) && !attached(&lower.ifindex);
+            let (out, beside) = if keep_upper { (lower, upper) } else { (upper, lower) };
             let reason = Err(format!("{} is watched and carries the same packets", beside.name));
             if before.get(&out.ifindex) != Some(&reason) {
                 tracing::warn!(
