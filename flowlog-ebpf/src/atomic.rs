@@ -1,4 +1,4 @@
-//! The atomic add of the BPF instruction set, and the spin lock.
+//! What the compiler does not give on this target: the atomic add, the spin lock, zeroing in place.
 #![expect(unsafe_code, reason = "inline assembly and a helper on a raw pointer")]
 
 use aya_ebpf::helpers::generated::{bpf_spin_lock, bpf_spin_unlock};
@@ -31,5 +31,18 @@ pub(crate) fn locked<T>(entry: *mut FlowEntry, decide: impl FnOnce(&mut FlowEntr
         let result = decide(&mut *entry);
         bpf_spin_unlock(lock);
         result
+    }
+}
+
+/// Zeroes a value of the boundary, 8 bytes at a time. Left to the compiler this is a call to a loop over bytes, which
+/// is slow to run and slower to verify; volatile stores it does not gather.
+///
+/// # Safety
+/// `value` points to a `T` that may be written, is aligned to 8, has a size that 8 divides, and may be all zeroes.
+#[inline(always)]
+pub(crate) unsafe fn clear<T>(value: *mut T) {
+    for word in 0..size_of::<T>() / 8 {
+        // SAFETY: within the value, by the contract above.
+        unsafe { value.cast::<u64>().add(word).write_volatile(0) };
     }
 }

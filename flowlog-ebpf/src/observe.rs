@@ -22,7 +22,7 @@ pub(crate) fn observe<const HOOK: u8, const ETHERNET: bool>(context: &TcContext)
     let skb = Skb::new(context);
     let parsed = if ETHERNET { parse_ethernet(&skb) } else { parse_raw_ip(&skb) };
     let (fate, packets, bytes) = match parsed {
-        Ok(packet) => flow::<HOOK>(context, &skb, &packet),
+        Ok(packet) => flow::<HOOK>(&skb, &packet),
         Err(reason) => no_flow(&skb, reason),
     };
     settle(skb.ifindex(), is_egress(HOOK), fate, packets, bytes);
@@ -42,14 +42,14 @@ fn no_flow(skb: &Skb<'_>, reason: Reason) -> (Fate, u64, u64) {
 }
 
 #[inline(always)]
-fn flow<const HOOK: u8>(context: &TcContext, skb: &Skb<'_>, packet: &Packet) -> (Fate, u64, u64) {
+fn flow<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet) -> (Fate, u64, u64) {
     let (segments, segment_bytes) = skb.offload();
     let (packets, bytes) =
         measure(packet, skb.length() as u64, segments, segment_bytes, skb.vlan_in_metadata());
     // SAFETY: a helper without arguments.
     let now_ns = unsafe { bpf_ktime_get_ns() };
     let sight = Sight { hook: HOOK, ifindex: skb.ifindex(), now_ns, packets, bytes };
-    (count::<HOOK>(context, skb, packet, &sight), packets, bytes)
+    (count::<HOOK>(skb, packet, &sight), packets, bytes)
 }
 
 /// How a packet at egress stands to an earlier hook of this node.
@@ -90,7 +90,7 @@ fn before<const HOOK: u8>(skb: &Skb<'_>, key: &FlowKey, direction: usize, ifinde
 }
 
 #[inline(always)]
-fn count<const HOOK: u8>(context: &TcContext, skb: &Skb<'_>, packet: &Packet, sight: &Sight) -> Fate {
+fn count<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet, sight: &Sight) -> Fate {
     let (mut key, direction) = packet.key();
     let before = before::<HOOK>(skb, &key, direction, sight.ifindex);
     match before {
@@ -99,7 +99,7 @@ fn count<const HOOK: u8>(context: &TcContext, skb: &Skb<'_>, packet: &Packet, si
         Before::New | Before::Unmarked => {}
     }
     let tag = tag(&key);
-    match table::find_or_enter(context, &key, tag, direction, packet, sight) {
+    match table::find_or_enter(&key, tag, direction, packet, sight) {
         Ok(entry) => {
             table::add(entry, direction, packet, sight);
             report_if_due(entry, &key, tag, direction, sight.now_ns);

@@ -4,7 +4,7 @@
     reason = "ring records are written in place, entries are reached through raw pointers"
 )]
 
-use crate::atomic::locked;
+use crate::atomic::{clear, locked};
 use crate::ledger::{Fate, ledger};
 use crate::maps::{ACTIVE_NS, CONNECTION_BASE, CPUS, FLOWLOG_RING, REPORT_START};
 use crate::table;
@@ -106,7 +106,10 @@ pub(crate) fn report_alone(packet: &Packet, key: &FlowKey, direction: usize, sig
         return Fate::Lost;
     };
     let connection = connection_id(ledger.ring_records) | ALONE_ID;
-    write_alone(in_place(&mut record), packet, key, direction, sight, connection);
+    let said = in_place(&mut record);
+    // SAFETY: 112 bytes of integers, aligned to 8.
+    unsafe { clear(&raw mut said.directions) };
+    write_alone(said, packet, key, direction, sight, connection);
     ledger.ring_records += 1;
     record.submit(NO_WAKEUP);
     Fate::Alone

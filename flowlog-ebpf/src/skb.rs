@@ -14,14 +14,12 @@ const OFFSET_MAX: usize = 0x3fff;
 /// One packet at a hook.
 pub(crate) struct Skb<'a> {
     context: &'a TcContext,
-    data: usize,
-    data_end: usize,
 }
 
 impl<'a> Skb<'a> {
     #[inline(always)]
     pub(crate) fn new(context: &'a TcContext) -> Self {
-        Self { context, data: context.data(), data_end: context.data_end() }
+        Self { context }
     }
 
     /// Interface of the hook.
@@ -54,14 +52,22 @@ impl<'a> Skb<'a> {
 
     #[inline(always)]
     fn read_linear<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        let mut start = self.data;
+        // SAFETY: as above. Volatile: read again each time, since the verifier remembers of a pointer how far it has
+        // been checked, and would follow every combination of earlier reads through the rest of the program.
+        let (mut start, end) = unsafe {
+            let skb = self.context.skb.skb;
+            (
+                (&raw const (*skb).data).read_volatile() as usize,
+                (&raw const (*skb).data_end).read_volatile() as usize,
+            )
+        };
         // SAFETY: a sum of registers, in assembly because the compiler must not split it into others than those the
         // verifier then knows the bounds of. (An empty piece would do, but its line information is refused.)
         unsafe {
             asm!("{start} += {offset}", start = inout(reg) start, offset = in(reg) offset,
                 options(pure, nomem, nostack));
         }
-        if start + N > self.data_end {
+        if start + N > end {
             return None;
         }
         // SAFETY: the N bytes end before the end of the linear part.

@@ -1,16 +1,16 @@
 //! The flow table: find or enter a connection, and add a packet to it exactly once or not at all.
 #![expect(unsafe_code, reason = "entries are reached through raw pointers")]
 
-use crate::atomic::Atomic;
+use crate::atomic::{Atomic, clear};
 use crate::ledger::ledger;
 use crate::maps::FLOWLOG_FLOWS;
 use crate::ring::connection_id;
 use aya_ebpf::bindings::BPF_NOEXIST;
-use aya_ebpf::programs::TcContext;
 use aya_log_ebpf::warn;
+use core::mem::MaybeUninit;
 use core::ptr;
 use flowlog_abi::{FlowEntry, FlowKey};
-use flowlog_ebpf::{Packet, Sight, add_with, cross, new_entry};
+use flowlog_ebpf::{Packet, Sight, add_with, cross, write_entry};
 
 const EEXIST: i32 = -17;
 const E2BIG: i32 = -7;
@@ -69,7 +69,6 @@ pub(crate) fn add(entry: *mut FlowEntry, direction: usize, packet: &Packet, sigh
 /// The entry that this packet may be added to; entered if it is the first of its connection.
 #[inline(always)]
 pub(crate) fn find_or_enter(
-    context: &TcContext,
     key: &FlowKey,
     tag: u32,
     direction: usize,
@@ -82,12 +81,11 @@ pub(crate) fn find_or_enter(
         }
         return wait_for_tag(key, tag);
     }
-    enter(context, key, tag, direction, packet, sight)
+    enter(key, tag, direction, packet, sight)
 }
 
 #[inline(always)]
 fn enter(
-    context: &TcContext,
     key: &FlowKey,
     tag: u32,
     direction: usize,
@@ -95,8 +93,14 @@ fn enter(
     sight: &Sight,
 ) -> Result<*mut FlowEntry, NoPlace> {
     let Some(ledger) = ledger() else { return Err(NoPlace::Other) };
-    let fresh = new_entry(packet, sight, direction, connection_id(ledger.connections));
-    match FLOWLOG_FLOWS.insert(key, &fresh, BPF_NOEXIST.into()) {
+    let mut fresh = MaybeUninit::<FlowEntry>::uninit();
+    // SAFETY: integers, aligned to 8; zero is a value of each.
+    let fresh = unsafe {
+        clear(fresh.as_mut_ptr());
+        fresh.assume_init_mut()
+    };
+    write_entry(fresh, packet, sight, direction, connection_id(ledger.connections));
+    match FLOWLOG_FLOWS.insert(key, &*fresh, BPF_NOEXIST.into()) {
         Ok(()) => {
             ledger.connections += 1;
             let Some(entry) = find(key) else { return Err(NoPlace::Other) };
@@ -111,12 +115,20 @@ fn enter(
         }
         Err(error) => {
             if ledger.insert_failed == 0 {
-                warn!(context, "an insert into the flow table failed with {}, packet reported alone", error);
+                fl_warn_insert(error.unsigned_abs());
             }
             ledger.insert_failed += 1;
             Err(NoPlace::Other)
         }
     }
+}
+
+/// A function of its own with external linkage: the verifier checks it once, and not again for each way to its call.
+#[inline(never)]
+#[unsafe(no_mangle)]
+extern "C" fn fl_warn_insert(errno: u32) -> u32 {
+    warn!((), "an insert into the flow table failed with errno {}, packet reported alone", errno);
+    0
 }
 
 /// Another CPU inserted the entry a moment ago, or it is being removed: look a few times, then go without it.

@@ -11,7 +11,7 @@ mod reporting;
 #[cfg(test)]
 mod tests;
 
-pub use entry::{Add, Plain, Sight, add, add_with, cross, new_entry};
+pub use entry::{Add, Plain, Sight, add, add_with, cross, new_entry, write_entry};
 pub use key::tag;
 pub use lifetime::{Closed, Timeouts, closed, expired, wants_report};
 pub use reporting::{acknowledge, alone, report, write_alone, write_report};

@@ -69,7 +69,9 @@ pub fn write_report(said: &mut Report, key: &FlowKey, entry: &FlowEntry) {
     said.key = *key;
     said.started_ns = entry.started_ns;
     said.connection = entry.connection;
-    said.interfaces = entry.interfaces;
+    // One by one: the whole array at once would be a call to a byte loop on the BPF target.
+    let [a, b, c, d] = &mut said.interfaces;
+    [*a, *b, *c, *d] = entry.interfaces;
     said.number = entry.number.wrapping_add(1);
     said.what = REPORT_FLOW;
     said.opener = entry.opener;
@@ -109,7 +111,7 @@ pub fn alone(packet: &Packet, key: &FlowKey, direction: usize, sight: &Sight, co
     said
 }
 
-/// [`alone`], written in place whatever stood there.
+/// [`alone`], written in place where all bytes of the directions are 0.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the opener is 0 or 1")]
 pub fn write_alone(
@@ -121,7 +123,6 @@ pub fn write_alone(
     connection: u64,
 ) {
     said.key = *key;
-    said.directions = [BLANK_SIDE; 2];
     said.started_ns = sight.now_ns;
     said.connection = connection;
     said.interfaces = [sight.ifindex, 0, 0, 0];

@@ -30,7 +30,7 @@ pub(super) fn ethernet(bytes: &impl Bytes) -> Result<(Network, usize), Reason> {
         }
         let [_, _, high, low] = bytes.read::<TAG_BYTES>(offset).ok_or(Reason::TruncatedLink)?;
         ethertype = u16::from_be_bytes([high, low]);
-        offset += TAG_BYTES;
+        offset = bytes.forget(offset + TAG_BYTES);
     }
     match ethertype {
         0x0800 => Ok((Network::Ipv4, offset)),
