@@ -23,8 +23,7 @@ pub const fn segments_and_bytes(
     let packets = if gso_segs != 0 {
         gso_segs as u64
     } else if gso_size != 0 && payload != 0 {
-        // `payload` is a packet's length: far from overflow.
-        (payload + gso_size as u64 - 1) / gso_size as u64
+        payload.div_ceil(gso_size as u64)
     } else {
         1
     };
@@ -50,4 +49,29 @@ pub fn measure(
         gso_size,
         vlan_in_metadata,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::segments_and_bytes;
+
+    /// Seen on the wire (see the design): the sums are those of the segments' captured lengths.
+    #[test]
+    fn offloaded_buffers_weigh_what_the_wire_carries() {
+        // UDP segmentation, 11 datagrams: ten of 1,000 bytes and one of 500 in one buffer of 10,542.
+        assert_eq!(segments_and_bytes(10_542, 42, 11, 1_000, false), (11, 10_962));
+        // The same inside VXLAN: 50 bytes more before each payload.
+        assert_eq!(segments_and_bytes(10_592, 92, 11, 1_000, false), (11, 11_512));
+        // From virtio: the number of segments is not said.
+        assert_eq!(segments_and_bytes(10_542, 42, 0, 1_000, false), (11, 10_962));
+    }
+
+    #[test]
+    fn ordinary_packets_weigh_their_length() {
+        assert_eq!(segments_and_bytes(98, 42, 0, 0, false), (1, 98));
+        assert_eq!(segments_and_bytes(98, 42, 1, 0, true), (1, 102));
+        assert_eq!(segments_and_bytes(60, 64, 0, 1_000, false), (1, 60));
+        // Each segment carries the tag.
+        assert_eq!(segments_and_bytes(2_054, 54, 2, 1_000, true), (2, 2_116));
+    }
 }

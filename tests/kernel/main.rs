@@ -7,5 +7,6 @@ mod headers;
 mod loaded;
 mod loading;
 mod packets;
+mod racing;
 mod removal;
 mod reporting;

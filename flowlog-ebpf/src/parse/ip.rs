@@ -51,7 +51,7 @@ fn later_fragment(mut packet: Packet, protocol: u8, at: usize) -> Packet {
 }
 
 #[inline(always)]
-pub(super) fn ipv4(bytes: &impl Bytes, offset: usize) -> Result<Packet, Reason> {
+pub(super) fn ipv4(bytes: &(impl Bytes + ?Sized), offset: usize) -> Result<Packet, Reason> {
     let header = bytes.read::<20>(offset).ok_or(Reason::TruncatedIp)?;
     let [first, _, l0, l1, _, _, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = header;
     let header_bytes = usize::from(first & 0x0f) * 4;
@@ -85,7 +85,7 @@ struct Chain {
 }
 
 #[inline(always)]
-fn walk(bytes: &impl Bytes, first: u8, start: usize) -> Result<Chain, Reason> {
+fn walk(bytes: &(impl Bytes + ?Sized), first: u8, start: usize) -> Result<Chain, Reason> {
     let mut chain = Chain { protocol: first, at: start, later_fragment: false };
     for _ in 0..EXTENSIONS_MAX {
         if !extension::is_one(chain.protocol) {
@@ -111,7 +111,7 @@ fn walk(bytes: &impl Bytes, first: u8, start: usize) -> Result<Chain, Reason> {
 
 /// Bytes of the jumbo header that the kernel puts in front of an offloaded packet's TCP header.
 #[inline(always)]
-fn jumbo_bytes(bytes: &impl Bytes, next: u8, at: usize) -> u32 {
+fn jumbo_bytes(bytes: &(impl Bytes + ?Sized), next: u8, at: usize) -> u32 {
     // Option 0xc2 with 4 bytes of length, alone in its hop-by-hop header (RFC 2675).
     if next == extension::HOP_BY_HOP
         && bytes.length() > LENGTH_MAX
@@ -124,7 +124,7 @@ fn jumbo_bytes(bytes: &impl Bytes, next: u8, at: usize) -> u32 {
 }
 
 #[inline(always)]
-pub(super) fn ipv6(bytes: &impl Bytes, offset: usize) -> Result<Packet, Reason> {
+pub(super) fn ipv6(bytes: &(impl Bytes + ?Sized), offset: usize) -> Result<Packet, Reason> {
     let header = bytes.read::<8>(offset).ok_or(Reason::TruncatedIp)?;
     let source = bytes.read::<16>(offset + 8).ok_or(Reason::TruncatedIp)?;
     let destination = bytes.read::<16>(offset + 24).ok_or(Reason::TruncatedIp)?;

@@ -19,7 +19,7 @@ const fn is_tag(ethertype: u16) -> bool {
 
 /// What follows the Ethernet header and its VLAN tags, and where.
 #[inline(always)]
-pub(super) fn ethernet(bytes: &impl Bytes) -> Result<(Network, usize), Reason> {
+pub(super) fn ethernet(bytes: &(impl Bytes + ?Sized)) -> Result<(Network, usize), Reason> {
     // The whole header must be there, though only the type is looked at.
     let [.., high, low] = bytes.read::<HEADER_BYTES>(0).ok_or(Reason::TruncatedLink)?;
     let mut ethertype = u16::from_be_bytes([high, low]);

@@ -22,7 +22,7 @@ use flowlog_abi::Reason;
 /// # Errors
 /// The reason why the frame holds no IP packet that can be followed.
 #[inline(always)]
-pub fn parse_ethernet(bytes: &impl Bytes) -> Result<Packet, Reason> {
+pub fn parse_ethernet(bytes: &(impl Bytes + ?Sized)) -> Result<Packet, Reason> {
     let (network, offset) = link::ethernet(bytes)?;
     match network {
         link::Network::Ipv4 => ip::ipv4(bytes, offset),
@@ -35,7 +35,7 @@ pub fn parse_ethernet(bytes: &impl Bytes) -> Result<Packet, Reason> {
 /// # Errors
 /// The reason why the packet cannot be followed.
 #[inline(always)]
-pub fn parse_raw_ip(bytes: &impl Bytes) -> Result<Packet, Reason> {
+pub fn parse_raw_ip(bytes: &(impl Bytes + ?Sized)) -> Result<Packet, Reason> {
     let [first] = bytes.read::<1>(0).ok_or(Reason::TruncatedIp)?;
     match first >> 4 {
         4 => ip::ipv4(bytes, 0),

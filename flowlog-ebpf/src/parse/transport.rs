@@ -4,7 +4,11 @@ use flowlog_abi::{KIND_ECHO, Reason, protocol};
 /// A transport header's first `N` bytes, if they are there and the IP header says that they belong to the packet
 /// (short frames are padded).
 #[inline(always)]
-fn header<const N: usize>(bytes: &impl Bytes, at: usize, payload: usize) -> Result<[u8; N], Reason> {
+fn header<const N: usize>(
+    bytes: &(impl Bytes + ?Sized),
+    at: usize,
+    payload: usize,
+) -> Result<[u8; N], Reason> {
     if payload < N {
         return Err(Reason::TruncatedTransport);
     }
@@ -15,7 +19,7 @@ fn header<const N: usize>(bytes: &impl Bytes, at: usize, payload: usize) -> Resu
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "offsets of headers are below 2^15")]
 pub(super) fn transport(
-    bytes: &impl Bytes,
+    bytes: &(impl Bytes + ?Sized),
     mut packet: Packet,
     number: u8,
     at: usize,
@@ -49,7 +53,12 @@ fn ports(packet: &mut Packet, source: [u8; 2], destination: [u8; 2]) {
 }
 
 #[inline(always)]
-fn tcp(bytes: &impl Bytes, packet: &mut Packet, at: usize, payload: usize) -> Result<usize, Reason> {
+fn tcp(
+    bytes: &(impl Bytes + ?Sized),
+    packet: &mut Packet,
+    at: usize,
+    payload: usize,
+) -> Result<usize, Reason> {
     let [s0, s1, d0, d1, _, _, _, _, _, _, _, _, offset, flags, ..] = header::<20>(bytes, at, payload)?;
     let header_bytes = usize::from(offset >> 4) * 4;
     if header_bytes < 20 {
@@ -65,7 +74,7 @@ fn tcp(bytes: &impl Bytes, packet: &mut Packet, at: usize, payload: usize) -> Re
 
 #[inline(always)]
 fn icmp(
-    bytes: &impl Bytes,
+    bytes: &(impl Bytes + ?Sized),
     packet: &mut Packet,
     at: usize,
     payload: usize,
