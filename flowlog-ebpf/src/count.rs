@@ -23,8 +23,7 @@ pub const fn segments_and_bytes(
     let packets = if gso_segs != 0 {
         gso_segs as u64
     } else if gso_size != 0 && payload != 0 {
-        // `payload` is a packet's length: far from overflow.
-        (payload + gso_size as u64 - 1) / gso_size as u64
+        payload.div_ceil(gso_size as u64)
     } else {
         1
     };

@@ -88,15 +88,44 @@ impl<'a> Skb<'a> {
     }
 }
 
-/// Loads `N` bytes in as few instructions as the size allows: the compiler takes bytes one by one, since it must not
-/// assume an alignment, but packets may be read unaligned wherever the kernel says so.
+/// Loads `N` bytes in as few instructions as the size allows: the compiler takes them one by one, since it must not
+/// assume an alignment, but packets may be read unaligned wherever the kernel has direct access at all.
 ///
 /// # Safety
-/// `from` points to `N` readable bytes.
+/// `from` points to `N` readable bytes of a packet.
 #[inline(always)]
 unsafe fn load<const N: usize>(from: usize) -> [u8; N] {
-    // SAFETY: by the contract above.
-    unsafe { (from as *const [u8; N]).read() }
+    let mut bytes = [0; N];
+    let to = bytes.as_mut_ptr();
+    let mut at = 0;
+    // SAFETY: each step loads and stores as many bytes as are left at least; the loops vanish when unrolled.
+    unsafe {
+        while at + 8 <= N {
+            let word: u64;
+            asm!("{word} = *(u64 *)({from} + 0)", word = out(reg) word, from = in(reg) from + at,
+                options(pure, readonly, nostack));
+            to.add(at).cast::<u64>().write_unaligned(word);
+            at += 8;
+        }
+        if at + 4 <= N {
+            let word: u64;
+            asm!("{word} = *(u32 *)({from} + 0)", word = out(reg) word, from = in(reg) from + at,
+                options(pure, readonly, nostack));
+            to.add(at).cast::<u32>().write_unaligned(word as u32);
+            at += 4;
+        }
+        if at + 2 <= N {
+            let word: u64;
+            asm!("{word} = *(u16 *)({from} + 0)", word = out(reg) word, from = in(reg) from + at,
+                options(pure, readonly, nostack));
+            to.add(at).cast::<u16>().write_unaligned(word as u16);
+            at += 2;
+        }
+        if at < N {
+            to.add(at).write((from as *const u8).add(at).read());
+        }
+    }
+    bytes
 }
 
 impl Bytes for Skb<'_> {

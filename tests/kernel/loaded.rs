@@ -172,9 +172,33 @@ impl Loaded {
 
     pub(crate) fn reports(&mut self) -> Vec<Report> {
         let mut reports = Vec::new();
-        while let Some(record) = self.ring.next() {
-            reports.push(Report::read_from_bytes(&record).expect("a report"));
-        }
+        drain(&mut self.ring, &mut reports);
+        reports
+    }
+
+    /// Runs a program over each packet `repeat` times, all at once on as many threads, and drains the ring meanwhile.
+    pub(crate) fn race(&mut self, name: &str, packets: &[Vec<u8>], repeat: u32) -> Vec<Report> {
+        self.load(name);
+        let Self { ebpf, ring, .. } = self;
+        let program: &SchedClassifier = ebpf.program(name).expect("loaded").try_into().expect("a classifier");
+        let mut reports = Vec::new();
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = packets
+                .iter()
+                .map(|data| {
+                    scope.spawn(move || {
+                        let options =
+                            TestRunOptions { data_in: Some(data), repeat, ..TestRunOptions::default() };
+                        program.test_run(options).expect("a test run")
+                    })
+                })
+                .collect();
+            while !runs.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                drain(ring, &mut reports);
+            }
+            runs.into_iter().for_each(|run| assert_eq!(run.join().expect("no panic").return_value, u32::MAX));
+        });
+        drain(ring, &mut reports);
         reports
     }
 
@@ -183,6 +207,12 @@ impl Loaded {
         let mut observed: HashMap<_, u32, u32> =
             HashMap::try_from(self.ebpf.map_mut(names::OBSERVED).expect("a map")).expect("a hash");
         observed.insert(ifindex, role, 0).expect("room");
+    }
+}
+
+fn drain(ring: &mut RingBuf<MapData>, reports: &mut Vec<Report>) {
+    while let Some(record) = ring.next() {
+        reports.push(Report::read_from_bytes(&record).expect("a report"));
     }
 }
 

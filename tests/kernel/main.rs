@@ -9,5 +9,6 @@ mod end_to_end;
 mod lifecycle;
 mod loading;
 mod packets;
+mod racing;
 mod removal;
 mod reporting;

@@ -9,6 +9,7 @@ use flowlog_abi::{hook, names};
 
 use crate::record::Role;
 
+use super::bpf::{TcxChain, tcx_programs};
 use super::load::{load_programs, program, with_causes};
 use super::roles::Framing;
 use super::{Error, HookKind};
@@ -28,6 +29,13 @@ impl Side {
         match self {
             Self::Ingress => "ingress",
             Self::Egress => "egress",
+        }
+    }
+
+    const fn chain(self) -> TcxChain {
+        match self {
+            Self::Ingress => TcxChain::Ingress,
+            Self::Egress => TcxChain::Egress,
         }
     }
 
@@ -182,14 +190,14 @@ fn attach_filter(
     Ok(Attached { kind: HookKind::Clsact, link: program.take_link(id)? })
 }
 
+/// Whether ours is the first program of the chain, and a warning if not.
 fn check_position(program: &SchedClassifier, target: &Target) {
-    let (Ok(own), Ok((_, chain))) =
-        (program.info(), SchedClassifier::query_tcx(&target.name, target.side.attach_type()))
-    else {
+    let first = tcx_programs(target.ifindex, target.side.chain()).map(|ids| ids.first().copied());
+    let (Ok(own), Ok(first)) = (program.info(), first) else {
         tracing::debug!(interface = target.name, "the position in the tcx chain cannot be read");
         return;
     };
-    if chain.first().is_none_or(|first| first.id() != own.id()) {
+    if first != Some(own.id()) {
         tracing::warn!(
             interface = target.name,
             side = target.side.name(),
@@ -216,4 +224,40 @@ fn lacks_tcx(error: &ProgramError) -> bool {
 
 fn is_gone(error: &ProgramError) -> bool {
     matches!(os_error(error), Some(libc::ENODEV | libc::ENXIO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(role: Role, framing: Framing, side: Side) -> &'static str {
+        program_name(&Target { ifindex: 1, name: "x".into(), role, framing, side })
+    }
+
+    #[test]
+    fn each_role_side_and_framing_has_its_program() {
+        use Framing::{Ethernet, RawIp};
+        use Side::{Egress, Ingress};
+        assert_eq!(name(Role::Endpoint, Ethernet, Ingress), "fl_ep_in");
+        assert_eq!(name(Role::Endpoint, Ethernet, Egress), "fl_ep_out");
+        assert_eq!(name(Role::Uplink, Ethernet, Ingress), "fl_up_in");
+        assert_eq!(name(Role::Other, Ethernet, Egress), "fl_up_out");
+        assert_eq!(name(Role::Endpoint, RawIp, Ingress), "fl_ep_in_l3");
+        assert_eq!(name(Role::Uplink, RawIp, Egress), "fl_up_out_l3");
+    }
+
+    #[test]
+    fn only_a_kernel_without_tcx_leads_to_clsact() {
+        let says = |errno| {
+            ProgramError::SyscallError(aya::sys::SyscallError {
+                call: "bpf_mprog_attach",
+                io_error: std::io::Error::from_raw_os_error(errno),
+            })
+        };
+        assert!(lacks_tcx(&says(libc::EINVAL)));
+        for other in [libc::EPERM, libc::ENODEV, libc::ENOMEM, libc::EBUSY] {
+            assert!(!lacks_tcx(&says(other)), "{other}");
+        }
+        assert!(is_gone(&says(libc::ENODEV)) && !is_gone(&says(libc::EPERM)));
+    }
 }

@@ -9,6 +9,7 @@ use flowlog_abi::{FlowEntry, FlowKey};
 // linux/bpf.h
 const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
+const BPF_PROG_QUERY: libc::c_long = 16;
 const BPF_MAP_LOOKUP_BATCH: libc::c_long = 24;
 const BPF_MAP_TYPE_ARRAY: u32 = 2;
 const BPF_MAP_TYPE_ARRAY_OF_MAPS: u32 = 12;
@@ -48,6 +49,32 @@ struct BatchAttributes {
     map_fd: u32,
     element_flags: u64,
     flags: u64,
+}
+
+/// The same for BPF_PROG_QUERY.
+#[repr(C)]
+#[derive(Default)]
+struct QueryAttributes {
+    ifindex: u32,
+    attach_type: u32,
+    query_flags: u32,
+    attach_flags: u32,
+    program_ids: u64,
+    count: u32,
+    padding: u32,
+    program_attach_flags: u64,
+    link_ids: u64,
+    link_attach_flags: u64,
+    revision: u64,
+}
+
+/// `enum bpf_attach_type`: the two TCX chains of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TcxChain {
+    /// BPF_TCX_INGRESS.
+    Ingress = 46,
+    /// BPF_TCX_EGRESS.
+    Egress = 47,
 }
 
 /// Calls bpf(2).
@@ -114,6 +141,23 @@ pub(super) fn lookup_batch(
         Err(error) => return Err(error),
     };
     Ok(Slice { count: room.min(attributes.count as usize), next: (!done).then_some(Cursor(next)) })
+}
+
+/// Ids of the programs of a device's TCX chain in the order in which they run. aya's query opens each program, which
+/// takes CAP_SYS_ADMIN; the ids alone take CAP_NET_ADMIN.
+pub(super) fn tcx_programs(ifindex: u32, chain: TcxChain) -> io::Result<Vec<u32>> {
+    let mut ids = vec![0u32; 64]; // BPF_MPROG_MAX: a chain holds no more
+    let mut attributes = QueryAttributes {
+        ifindex,
+        attach_type: chain as u32,
+        program_ids: ids.as_mut_ptr() as u64,
+        count: 64,
+        ..QueryAttributes::default()
+    };
+    // SAFETY: `program_ids` has room for `count` ids and outlives the call; the other pointers are null.
+    unsafe { bpf(BPF_PROG_QUERY, &mut attributes) }?;
+    ids.truncate(attributes.count as usize);
+    Ok(ids)
 }
 
 /// Waits until every program that was running has ended: the update of an element of an array of maps from userspace

@@ -108,3 +108,21 @@ fn add_ledger(mut sum: Ledger, cpu: &Ledger) -> Ledger {
     sum.removed += removed;
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_is_summed_with_itself() {
+        let one: [u64; 16] = std::array::from_fn(|at| at as u64 + 1);
+        let cpu: Counters = zerocopy::transmute!(one);
+        let sum: [u64; 16] = zerocopy::transmute!([cpu, cpu].iter().fold(Counters::default(), add_counters));
+        assert_eq!(sum, one.map(|value| value * 2));
+
+        let one: [u64; 8] = std::array::from_fn(|at| at as u64 + 1);
+        let cpu: Ledger = zerocopy::transmute!(one);
+        let sum: [u64; 8] = zerocopy::transmute!([cpu, cpu, cpu].iter().fold(Ledger::default(), add_ledger));
+        assert_eq!(sum, one.map(|value| value * 3));
+    }
+}

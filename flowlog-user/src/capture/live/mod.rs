@@ -2,7 +2,7 @@
 //!
 //! In: the packets of the chosen interfaces. Out: reports as the kernel wrote them, in ring order, and for each
 //! connection one end after all its reports. What never happens here: a table entry that leaves without its last
-//! counts, a filter or qdisc removed that is not ours, a thread or a runtime of its own: [`Live::poll`] does it all.
+//! counts, a filter or qdisc removed that is not ours, a thread that outlives a call ([`Live::poll`] does it all).
 //! To add a kind of hook: a constructor beside those in `attach`; a role: an arm in `roles`.
 
 mod attach;
@@ -98,6 +98,9 @@ pub struct Live {
     ended: Totals,
     stopped: bool,
 }
+
+// It is started on one thread and polled on another.
+const _: fn(Live) -> Box<dyn Send> = |live| Box::new(live);
 
 impl Live {
     /// Checks the machine, loads, chooses and attaches.

@@ -138,6 +138,11 @@ impl AsFd for Notifications {
 }
 
 impl Changed {
+    pub(super) const fn add(&mut self, other: Self) {
+        self.links |= other.links;
+        self.routes |= other.routes;
+    }
+
     fn note(&mut self, message: &[u8]) {
         let kind = message.get(4..6).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_ne_bytes);
         match kind {

@@ -4,43 +4,43 @@ fn link(ifindex: u32, name: &str, kind: &str) -> Link {
     Link { ifindex, name: name.into(), kind: kind.into(), device_type: ARPHRD_ETHER, ..Link::default() }
 }
 
-fn alone(link: Link) -> Result<Role, String> {
-    role(&link, &Links::from([(link.ifindex, link.clone())]))
+fn alone(link: &Link) -> Result<Role, String> {
+    role(link, &Links::from([(link.ifindex, link.clone())]))
 }
 
 #[test]
 fn a_physical_device_is_an_uplink() {
-    assert_eq!(alone(link(2, "eth0", "")), Ok(Role::Uplink));
+    assert_eq!(alone(&link(2, "eth0", "")), Ok(Role::Uplink));
 }
 
 #[test]
 fn a_veth_is_an_endpoint_when_its_peer_is_elsewhere() {
-    assert_eq!(alone(Link { peer_elsewhere: true, ..link(9, "lxc1", "veth") }), Ok(Role::Endpoint));
-    assert_eq!(alone(Link { peer_elsewhere: true, ..link(9, "nk1", "netkit") }), Ok(Role::Endpoint));
-    let here = alone(Link { lower: Some(8), ..link(9, "veth1", "veth") });
+    assert_eq!(alone(&Link { peer_elsewhere: true, ..link(9, "lxc1", "veth") }), Ok(Role::Endpoint));
+    assert_eq!(alone(&Link { peer_elsewhere: true, ..link(9, "nk1", "netkit") }), Ok(Role::Endpoint));
+    let here = alone(&Link { lower: Some(8), ..link(9, "veth1", "veth") });
     assert!(here.unwrap_err().contains("in this network namespace"));
 }
 
 #[test]
 fn the_veth_of_a_container_that_holds_the_default_route_is_its_uplink() {
     let eth0 = Link { peer_elsewhere: true, default_route: true, ..link(2, "eth0", "veth") };
-    assert_eq!(alone(eth0), Ok(Role::Uplink));
+    assert_eq!(alone(&eth0), Ok(Role::Uplink));
 }
 
 #[test]
 fn a_default_route_makes_no_uplink_of_what_stands_on_others() {
     for kind in ["bridge", "vlan", "macvlan", "ipvlan", "wireguard", "tun", "vxlan", "vrf"] {
-        let reason = alone(Link { default_route: true, ..link(5, "x", kind) }).unwrap_err();
+        let reason = alone(&Link { default_route: true, ..link(5, "x", kind) }).unwrap_err();
         assert!(!reason.is_empty(), "{kind}");
     }
-    assert_eq!(alone(Link { default_route: true, ..link(5, "dummy0", "dummy") }), Ok(Role::Uplink));
-    assert!(alone(link(5, "dummy0", "dummy")).is_err());
+    assert_eq!(alone(&Link { default_route: true, ..link(5, "dummy0", "dummy") }), Ok(Role::Uplink));
+    assert!(alone(&link(5, "dummy0", "dummy")).is_err());
 }
 
 #[test]
 fn loopback_is_left_out() {
     let lo = Link { device_type: ARPHRD_LOOPBACK, ..link(1, "lo", "") };
-    assert_eq!(alone(lo), Err("loopback".into()));
+    assert_eq!(alone(&lo), Err("loopback".into()));
 }
 
 #[test]
@@ -71,6 +71,6 @@ fn framing_follows_the_device_type() {
     for refused in [32, 801, 280] {
         assert_eq!(framing(refused), None);
         let ib = Link { device_type: refused, ..link(3, "ib0", "") };
-        assert!(alone(ib).unwrap_err().contains(&refused.to_string()));
+        assert!(alone(&ib).unwrap_err().contains(&refused.to_string()));
     }
 }

@@ -137,11 +137,25 @@ fn is_ours(name: &str) -> bool {
 
 /// Ids of the programs with one of our names that also use our maps.
 fn our_programs() -> HashSet<u32> {
-    loaded_programs()
-        .filter_map(Result::ok)
-        .filter(|program| program.name_as_str().is_some_and(is_ours) && uses_our_maps(program))
-        .map(|program| program.id())
-        .collect()
+    let mut ours = HashSet::new();
+    for program in loaded_programs() {
+        match program {
+            Ok(program) => {
+                if program.name_as_str().is_some_and(is_ours) && uses_our_maps(&program) {
+                    ours.insert(program.id());
+                }
+            }
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    "cannot tell whether filters named like ours are stale, leaving them; start once as root to remove \
+                     them (it takes CAP_SYS_ADMIN)"
+                );
+                break;
+            }
+        }
+    }
+    ours
 }
 
 fn uses_our_maps(program: &ProgramInfo) -> bool {

@@ -11,7 +11,7 @@ use crate::record::{Interface, Role};
 use super::attach::{Attached, Kinds, Side, Target, attach, program_name};
 use super::links::{self, Links};
 use super::load::{Loaded, load_programs};
-use super::netlink::{Netlink, Notifications};
+use super::netlink::{Changed, Netlink, Notifications};
 use super::roles::{framing, loops_back};
 use super::select::{Choice, Selection, stacked};
 use super::stale::{self, Presence};
@@ -19,6 +19,9 @@ use super::{Error, HookKind, InterfaceState, Options};
 
 /// How long a gone interface's name is kept for records that still speak of it (the longest idle timeout, thrice).
 const GONE_KEPT: Duration = Duration::from_secs(900);
+
+/// Between two listings, so that a storm of notifications does not become one of dumps.
+const LIST_INTERVAL: Duration = Duration::from_millis(20);
 
 struct Device {
     hooks: Vec<(Side, Attached)>,
@@ -45,6 +48,9 @@ pub(super) struct Watched {
     /// Whose counters a slot holds: interface name and side.
     slots: BTreeMap<u32, (String, Side)>,
     changes: u64,
+    /// Notified, not listed yet.
+    dirty: Changed,
+    listed: Instant,
     _presence: Presence,
 }
 
@@ -74,6 +80,8 @@ impl Watched {
             known: BTreeMap::new(),
             slots: BTreeMap::new(),
             changes: 0,
+            dirty: Changed::default(),
+            listed: Instant::now(),
             _presence: presence,
         };
         watched.queue_new();
@@ -104,18 +112,9 @@ impl Watched {
     /// Takes notifications, lists again if there were any, and attaches at most one hook: each waits for a grace
     /// period, and the ring must not wait for many.
     pub(super) fn keep_up(&mut self, loaded: &mut Loaded) {
-        let changed = self.notifications.take();
-        if changed.routes {
-            match links::default_routes(&mut self.netlink) {
-                Ok(routes) => self.routes = routes,
-                Err(error) => tracing::warn!(%error, "cannot list routes, keeping the roles there are"),
-            }
-        }
-        if changed.routes || changed.links {
-            match links::list(&mut self.netlink, &self.routes) {
-                Ok(links) => self.follow(links, loaded),
-                Err(error) => tracing::warn!(%error, "cannot list interfaces, keeping those there are"),
-            }
+        self.dirty.add(self.notifications.take());
+        if self.dirty != Changed::default() && self.listed.elapsed() >= LIST_INTERVAL {
+            self.list(loaded);
         }
         if let Some(target) = self.pending.pop_front()
             && let Err(error) = self.attach_one(loaded, &target)
@@ -127,22 +126,44 @@ impl Watched {
         }
     }
 
+    fn list(&mut self, loaded: &mut Loaded) {
+        let changed = std::mem::take(&mut self.dirty);
+        self.listed = Instant::now();
+        if changed.routes {
+            match links::default_routes(&mut self.netlink) {
+                Ok(routes) => self.routes = routes,
+                Err(error) => tracing::warn!(%error, "cannot list routes, keeping the roles there are"),
+            }
+        }
+        match links::list(&mut self.netlink, &self.routes) {
+            Ok(links) => self.follow(links, loaded),
+            Err(error) => {
+                tracing::warn!(%error, "cannot list interfaces, trying again");
+                self.dirty = Changed { links: true, ..changed };
+            }
+        }
+    }
+
     fn follow(&mut self, links: Links, loaded: &mut Loaded) {
         if links == self.links {
             return;
         }
         self.links = links;
-        self.choice = self.selection.choose(&self.links);
+        let before = std::mem::replace(&mut self.choice, self.selection.choose(&self.links));
         for (lower, upper) in stacked(&self.links, &self.choice) {
-            let (out, beside) =
-                if self.devices.contains_key(&upper.ifindex) { (lower, upper) } else { (upper, lower) };
-            tracing::warn!(
-                interface = out.name,
-                other = beside.name,
-                "left out, it would count packets twice"
-            );
-            self.choice
-                .insert(out.ifindex, Err(format!("{} is watched and carries the same packets", beside.name)));
+            // The upper one, unless it alone is attached already.
+            let attached = |ifindex| self.devices.contains_key(ifindex);
+            let keep_upper = attached(&upper.ifindex) && !attached(&lower.ifindex);
+            let (out, beside) = if keep_upper { (lower, upper) } else { (upper, lower) };
+            let reason = Err(format!("{} is watched and carries the same packets", beside.name));
+            if before.get(&out.ifindex) != Some(&reason) {
+                tracing::warn!(
+                    interface = out.name,
+                    other = beside.name,
+                    "left out, it would count packets twice"
+                );
+            }
+            self.choice.insert(out.ifindex, reason);
         }
         self.failed.retain(|ifindex, _| self.links.contains_key(ifindex));
         let stays = |ifindex: &u32| matches!(self.choice.get(ifindex), Some(Ok(_)));
