@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -46,6 +47,8 @@ impl Netns {
             "net.ipv6.conf.default.router_solicitations=0",
             "net.ipv6.conf.all.accept_dad=0",
             "net.ipv6.conf.default.accept_dad=0",
+            // Multicast group reports come at once instead of some time within a second.
+            "net.ipv6.conf.default.mldv2_unsolicited_report_interval=1",
         ])?;
         netns.run(&["ip", "link", "set", "lo", "up"])?;
         Ok(netns)
@@ -192,6 +195,22 @@ impl Pair {
                 ])?;
             }
         }
+        pair.settle()?;
         Ok(pair)
+    }
+
+    /// Waits until the reports of multicast groups, which every new address sends, are over.
+    fn settle(&self) -> Result<()> {
+        let sent = |netns: &Netns| netns.counter(INTERFACE, "tx_packets");
+        let mut before = (sent(&self.near)?, sent(&self.far)?);
+        for _ in 0..50 {
+            thread::sleep(Duration::from_millis(200));
+            let now = (sent(&self.near)?, sent(&self.far)?);
+            if now == before {
+                return Ok(());
+            }
+            before = now;
+        }
+        bail!("{INTERFACE} never falls silent")
     }
 }

@@ -10,16 +10,25 @@ use flowlog_tests::daemon::{Daemon, PATIENCE, binary};
 use flowlog_tests::netns::{FAR, INTERFACE, Netns, Pair, run};
 use flowlog_tests::records::{all, files, sums, zstdcat};
 use flowlog_tests::traffic::{ping, udp};
+use aya::programs::{SchedClassifier, TcAttachType};
 use rustix::process::Signal;
 
 use crate::end_to_end::{EVERYTHING, tasks};
 
-/// Programs of ours that are attached in a namespace, TCX or clsact.
+/// Programs of ours that are attached in a namespace: TCX as the kernel lists them, clsact as tc does.
 fn attached(netns: &Netns) -> Result<usize> {
-    let tcx = netns.run(&["bpftool", "net", "show"])?;
     let filters = ["ingress", "egress"].map(|side| netns.run(&["tc", "filter", "show", "dev", INTERFACE, side]));
     let filters = filters.into_iter().filter_map(Result::ok).collect::<String>();
-    Ok(tcx.lines().chain(filters.lines()).filter(|line| line.contains("fl_")).count())
+    let tcx = netns.enter(|| -> Result<usize> {
+        let mut ours = 0;
+        for side in [TcAttachType::Ingress, TcAttachType::Egress] {
+            let (_, programs) = SchedClassifier::query_tcx(INTERFACE, side)?;
+            ours += programs.iter().filter(|program| program.name_as_str().is_some_and(|n| n.starts_with("fl_"))).count();
+        }
+        Ok(ours)
+    });
+    let tcx = tcx.join().map_err(|_| anyhow::anyhow!("the query died"))??;
+    Ok(tcx + filters.lines().filter(|line| line.contains(" fl_")).count())
 }
 
 /// Waits until `done` holds.
