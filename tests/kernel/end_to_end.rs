@@ -101,18 +101,35 @@ fn every_connection_packet_and_byte_is_there_once() -> Result<()> {
     let records = all(&logs, "all-")?;
     let sums = sums(&records);
     let total = |wanted: bool| {
-        let sums = sums.iter().filter(|((_, source, ..), _)| (source == NEAR || source == "fd77::1") == wanted);
+        let sums =
+            sums.iter().filter(|((_, source, ..), _)| (source == NEAR || source == "fd77::1") == wanted);
         sums.fold((0, 0), |sum, (_, part)| (sum.0 + part.packets, sum.1 + part.bytes))
     };
-    ensure!(total(false) == (passed[0], passed[1]), "received: records {:?}, interface {passed:?}", total(false));
+    ensure!(
+        total(false) == (passed[0], passed[1]),
+        "received: records {:?}, interface {passed:?}",
+        total(false)
+    );
     ensure!(total(true) == (passed[2], passed[3]), "sent: records {:?}, interface {passed:?}", total(true));
 
     // Each connection, by tshark.
     compare(&sums, &tuples(&pcap)?)?;
     for made in made.iter().chain(&made6) {
         let (client, server) = (made.client, made.server);
-        let out = ("TCP".into(), client.ip().to_string(), client.port().into(), server.ip().to_string(), server.port().into());
-        let back = ("TCP".into(), server.ip().to_string(), server.port().into(), client.ip().to_string(), client.port().into());
+        let out = (
+            "TCP".into(),
+            client.ip().to_string(),
+            client.port().into(),
+            server.ip().to_string(),
+            server.port().into(),
+        );
+        let back = (
+            "TCP".into(),
+            server.ip().to_string(),
+            server.port().into(),
+            client.ip().to_string(),
+            client.port().into(),
+        );
         for (tuple, reply) in [(out, false), (back, true)] {
             let sum = sums.get(&tuple).with_context(|| format!("{tuple:?} is missing"))?;
             ensure!((sum.starts, sum.updates, sum.ends) == (1, 0, 1), "{tuple:?}: {sum:?}");
@@ -128,11 +145,26 @@ fn every_connection_packet_and_byte_is_there_once() -> Result<()> {
 
     // The same packets from the capture give the same records.
     let replayed = folder.path().join("replayed");
-    run(binary().to_str().context("path")?, &["replay", "--pcap", &pcap.to_string_lossy(), "--tasks",
-        &tasks.to_string_lossy(), "--output-dir", &replayed.to_string_lossy()])?;
+    run(
+        binary().to_str().context("path")?,
+        &[
+            "replay",
+            "--pcap",
+            &pcap.to_string_lossy(),
+            "--tasks",
+            &tasks.to_string_lossy(),
+            "--output-dir",
+            &replayed.to_string_lossy(),
+        ],
+    )?;
     let (live, replay) = (essence(&records), essence(&all(&replayed, "all-")?));
     let different: Vec<_> = live.iter().zip(&replay).filter(|(a, b)| a != b).take(3).collect();
-    ensure!(live.len() == replay.len() && different.is_empty(), "{} and {}: {different:#?}", live.len(), replay.len());
+    ensure!(
+        live.len() == replay.len() && different.is_empty(),
+        "{} and {}: {different:#?}",
+        live.len(),
+        replay.len()
+    );
     Ok(())
 }
 

@@ -6,24 +6,28 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use aya::programs::{SchedClassifier, TcAttachType};
 use flowlog_tests::daemon::{Daemon, PATIENCE, binary};
 use flowlog_tests::netns::{FAR, INTERFACE, Netns, Pair, run};
 use flowlog_tests::records::{all, files, sums, zstdcat};
 use flowlog_tests::traffic::{ping, udp};
-use aya::programs::{SchedClassifier, TcAttachType};
 use rustix::process::Signal;
 
 use crate::end_to_end::{EVERYTHING, tasks};
 
 /// Programs of ours that are attached in a namespace: TCX as the kernel lists them, clsact as tc does.
 fn attached(netns: &Netns) -> Result<usize> {
-    let filters = ["ingress", "egress"].map(|side| netns.run(&["tc", "filter", "show", "dev", INTERFACE, side]));
+    let filters =
+        ["ingress", "egress"].map(|side| netns.run(&["tc", "filter", "show", "dev", INTERFACE, side]));
     let filters = filters.into_iter().filter_map(Result::ok).collect::<String>();
     let tcx = netns.enter(|| -> Result<usize> {
         let mut ours = 0;
         for side in [TcAttachType::Ingress, TcAttachType::Egress] {
             let (_, programs) = SchedClassifier::query_tcx(INTERFACE, side)?;
-            ours += programs.iter().filter(|program| program.name_as_str().is_some_and(|n| n.starts_with("fl_"))).count();
+            ours += programs
+                .iter()
+                .filter(|program| program.name_as_str().is_some_and(|n| n.starts_with("fl_")))
+                .count();
         }
         Ok(ours)
     });
@@ -48,7 +52,12 @@ fn both_signals_and_the_clock_stop_it_in_order_and_nothing_stays_attached() -> R
         let logs = folder.path().join("logs");
         let pair = Pair::new(false)?;
         let time = if stop.is_some() { "1h" } else { "1s" };
-        let daemon = Daemon::start(&pair.near, &tasks(folder.path(), EVERYTHING)?, &logs, &["--hook", hook, "--for", time])?;
+        let daemon = Daemon::start(
+            &pair.near,
+            &tasks(folder.path(), EVERYTHING)?,
+            &logs,
+            &["--hook", hook, "--for", time],
+        )?;
         ensure!(attached(&pair.near)? > 0, "{hook}: nothing is attached");
         ping(&pair, FAR, 3)?;
         let ended = match stop {
@@ -111,8 +120,23 @@ fn the_first_record_is_on_disk_within_two_seconds_and_idling_costs_next_to_nothi
     // Ten interfaces in all.
     for n in 1..10 {
         let (own, other) = (format!("more{n}"), format!("peer{n}"));
-        run("ip", &["link", "add", &own, "netns", pair.near.name(), "type", "veth", "peer", "name", &other, "netns",
-            pair.far.name()])?;
+        run(
+            "ip",
+            &[
+                "link",
+                "add",
+                &own,
+                "netns",
+                pair.near.name(),
+                "type",
+                "veth",
+                "peer",
+                "name",
+                &other,
+                "netns",
+                pair.far.name(),
+            ],
+        )?;
         pair.near.run(&["ip", "link", "set", &own, "up"])?;
         pair.far.run(&["ip", "link", "set", &other, "up"])?;
     }
@@ -172,8 +196,12 @@ fn every_refusal_names_cause_and_remedy_and_leaves_nothing() -> Result<()> {
         Ok(path)
     };
     let broken = file("broken.yaml", "flowLogs: [\n")?;
-    let unknown = file("unknown.yaml", "flowLogs:\n  - name: a\n    filePath: LOGS/a.log\n    includefilter: []\n")?;
-    let twice = file("twice.yaml", "flowLogs:\n  - {name: a, filePath: LOGS/a.log}\n  - {name: a, filePath: LOGS/b.log}\n")?;
+    let unknown =
+        file("unknown.yaml", "flowLogs:\n  - name: a\n    filePath: LOGS/a.log\n    includefilter: []\n")?;
+    let twice = file(
+        "twice.yaml",
+        "flowLogs:\n  - {name: a, filePath: LOGS/a.log}\n  - {name: a, filePath: LOGS/b.log}\n",
+    )?;
     let outside = file("outside.yaml", "flowLogs:\n  - {name: a, filePath: /tmp-elsewhere/a.log}\n")?;
     let missing = folder.path().join("missing.yaml");
     let unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"];
@@ -191,7 +219,12 @@ fn every_refusal_names_cause_and_remedy_and_leaves_nothing() -> Result<()> {
     for (prefix, tasks, more, code, said) in cases {
         let output = refused(&pair.near, prefix, tasks, &logs, more)?;
         let text = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.code() == Some(code), "{more:?} {}: {:?} {text}", tasks.display(), output.status);
+        ensure!(
+            output.status.code() == Some(code),
+            "{more:?} {}: {:?} {text}",
+            tasks.display(),
+            output.status
+        );
         for word in said {
             ensure!(text.contains(word), "{more:?} {}: {word} is not in: {text}", tasks.display());
         }
@@ -233,7 +266,8 @@ fn a_full_table_and_a_small_ring_lose_nothing_uncounted() -> Result<()> {
     let ended = daemon.stop()?;
     ended.check()?;
     let records: u64 = sums(&all(&logs, "all-")?).values().map(|sum| sum.packets).sum();
-    let [counted, alone, lost] = ["counted", "alone", "lost"].map(|part| ended.number(&format!("/packets/{part}/packets")));
+    let [counted, alone, lost] =
+        ["counted", "alone", "lost"].map(|part| ended.number(&format!("/packets/{part}/packets")));
     let (counted, alone, lost) = (counted?, alone?, lost?);
     ensure!(alone > 0, "the table was never full");
     ensure!(counted + alone + lost == flows, "{counted} counted, {alone} alone, {lost} lost");

@@ -3,10 +3,10 @@
 #![cfg(test)]
 
 mod counting;
-mod headers;
-mod loaded;
 mod end_to_end;
+mod headers;
 mod lifecycle;
+mod loaded;
 mod loading;
 mod packets;
 mod racing;
