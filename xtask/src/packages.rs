@@ -108,11 +108,7 @@ pub(crate) fn install(why: &str, packages: &[String], with_llvm_dev: bool, yes: 
             packages.join(" ")
         ),
         AptPlan::UpdateThenInstall => {
-            consent(
-                &format!("{why}; the package lists are missing or old"),
-                &["apt-get update".to_owned()],
-                yes,
-            )?;
+            consent(&format!("{why}; the package lists are missing or old"), &shown("update"), yes)?;
             apt("fetching package lists", &["update".to_owned()])?;
             simulation = simulate(&packages);
         }
@@ -138,17 +134,19 @@ pub(crate) fn install(why: &str, packages: &[String], with_llvm_dev: bool, yes: 
     }
     let mut args: Vec<String> = ["install", "-y", "--no-install-recommends"].map(str::to_owned).to_vec();
     args.extend(packages);
-    consent(why, &[format!("apt-get {}", args.join(" "))], yes)?;
+    consent(why, &shown(&args.join(" ")), yes)?;
     apt("installing packages", &args)
 }
 
-/// Explains, and asks a person at the terminal; elsewhere says what happens.
-pub(crate) fn consent(why: &str, commands: &[String], yes: bool) -> Result<()> {
+/// The command as a person would type it.
+fn shown(args: &str) -> String {
     let prefix = if system::is_root() { "" } else { "sudo " };
-    say::note(&format!("{why}:"));
-    for command in commands {
-        say::note(&format!("    {prefix}{command}"));
-    }
+    format!("{prefix}apt-get {args}")
+}
+
+/// Explains, and asks a person at the terminal; elsewhere says what happens.
+pub(crate) fn consent(why: &str, command: &str, yes: bool) -> Result<()> {
+    say::note(&format!("{why}:\n    {command}"));
     if yes || !system::person_present() {
         return Ok(());
     }
@@ -157,7 +155,7 @@ pub(crate) fn consent(why: &str, commands: &[String], yes: bool) -> Result<()> {
     std::io::stdin().read_line(&mut answer)?;
     match answer.trim().to_ascii_lowercase().as_str() {
         "" | "y" | "yes" => Ok(()),
-        _ => bail!("not installed; run the command above yourself, then start again"),
+        _ => bail!("not done; run the command above yourself, then start again"),
     }
 }
 
