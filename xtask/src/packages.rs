@@ -153,7 +153,9 @@ pub(crate) fn consent(why: &str, command: &str, yes: bool) -> Result<()> {
     drop(write!(std::io::stderr(), "Run this now? [Y/n] "));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
-    match answer.trim().to_ascii_lowercase().as_str() {
+    // Just Enter is a yes; the end of the input is not.
+    match answer.to_ascii_lowercase().as_str().trim_end_matches(['\r', '\n']) {
+        "" if answer.is_empty() => bail!("no answer; run the command above yourself, then start again"),
         "" | "y" | "yes" => Ok(()),
         _ => bail!("not done; run the command above yourself, then start again"),
     }
@@ -166,7 +168,12 @@ fn apt(what: &str, args: &[String]) -> Result<()> {
             .map(str::to_owned)
             .to_vec();
     words.extend_from_slice(args);
-    step::quiet(what, &mut system::as_root("env", &words)?, None)
+    let mut command = system::as_root("env", &words)?;
+    if !system::is_root() && system::person_present() {
+        // The password is asked for now, not under a line that is being rewritten.
+        step::shown("sudo", Command::new("sudo").arg("-v"))?;
+    }
+    step::quiet(what, &mut command, None)
 }
 
 /// Age of the newest of apt's folders, which every update touches.
