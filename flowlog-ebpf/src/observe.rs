@@ -85,7 +85,9 @@ fn before<const HOOK: u8>(skb: &Skb<'_>, key: &FlowKey, direction: usize, ifinde
     if HOOK == hook::ENDPOINT_EGRESS && role == ENDPOINT {
         return Before::CountedAtEndpoint;
     }
-    table::note_crossing(entry, ifindex);
+    if table::tag_of(entry) == tag(key) {
+        table::note_crossing(entry, ifindex);
+    }
     Before::Counted
 }
 

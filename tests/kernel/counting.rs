@@ -2,6 +2,7 @@
 
 use crate::loaded::{Beside, IFINDEX, Loaded};
 use crate::packets::*;
+use aya::EbpfLoader;
 use flowlog_abi::{KIND_VIEW, hook, names};
 
 const IN: &str = names::ETHERNET_PROGRAMS[hook::UPLINK_INGRESS as usize];
@@ -93,4 +94,19 @@ fn a_flow_between_two_endpoints_is_recorded_at_both() {
     // At an uplink the same packet is no second view.
     loaded.run_as(OUT, &a_to_b(SYN, b""), through_77, 1);
     assert_eq!(loaded.hook(true).elsewhere_packets, 1);
+}
+
+#[test]
+fn a_full_table_counts_a_forwarded_packet_once_too() {
+    let mut loaded = Loaded::with(EbpfLoader::new().map_max_entries(names::FLOWS, 1));
+    loaded.observe(77, 1);
+    let through_77 = Beside { ingress_ifindex: 77, ..Beside::default() };
+    loaded.run(IN, &b_to_a(SYN, b""));
+    let other = ethernet(0x0800, &ipv4(A4, B4, 17, &udp(1, 2, b"")));
+    loaded.run(IN, &other);
+    loaded.run_as(OUT, &other, through_77, 1);
+    assert_eq!((loaded.hook(false).alone_packets, loaded.hook(true).elsewhere_packets), (1, 1));
+    // Made on this node: seen nowhere else.
+    loaded.run(OUT, &other);
+    assert_eq!(loaded.hook(true).alone_packets, 1);
 }

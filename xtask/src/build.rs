@@ -59,7 +59,8 @@ pub(crate) fn daemon(profile: Profile) -> Result<PathBuf> {
     say::step(&format!("building flowlog (profile {name})"));
     let mut command = system::cargo();
     command.args(["build", "--package", "flowlog-user", "--bin", "flowlog", "--profile", name]);
-    command.env("FLOWLOG_EBPF_OBJECT", system::object_path());
+    // Not FLOWLOG_EBPF_OBJECT: the object is where the build script looks, and a variable that comes and goes between
+    // this and a plain `cargo build` would rebuild the daemon each time.
     step::shown("building flowlog", &mut command)?;
     Ok(system::target_dir().join(folder).join("flowlog"))
 }

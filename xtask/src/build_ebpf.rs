@@ -52,7 +52,7 @@ fn command(toolchain: &Toolchain, folder: &Path) -> Command {
     let arch = format!("--cfg=bpf_target_arch=\"{}\"", std::env::consts::ARCH);
     command
         .current_dir(system::root())
-        .args(["build", "--quiet", "--profile", "ebpf", "--package", "flowlog-ebpf", "--bin", "flowlog-ebpf"])
+        .args(["build", "--profile", "ebpf", "--package", "flowlog-ebpf", "--bin", "flowlog-ebpf"])
         .args(["--features", "kernel", "--target", TARGET])
         .arg("--target-dir")
         .arg(folder)

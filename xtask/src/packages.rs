@@ -108,11 +108,7 @@ pub(crate) fn install(why: &str, packages: &[String], with_llvm_dev: bool, yes: 
             packages.join(" ")
         ),
         AptPlan::UpdateThenInstall => {
-            consent(
-                &format!("{why}; the package lists are missing or old"),
-                &["apt-get update".to_owned()],
-                yes,
-            )?;
+            consent(&format!("{why}; the package lists are missing or old"), &shown("update"), yes)?;
             apt("fetching package lists", &["update".to_owned()])?;
             simulation = simulate(&packages);
         }
@@ -138,26 +134,30 @@ pub(crate) fn install(why: &str, packages: &[String], with_llvm_dev: bool, yes: 
     }
     let mut args: Vec<String> = ["install", "-y", "--no-install-recommends"].map(str::to_owned).to_vec();
     args.extend(packages);
-    consent(why, &[format!("apt-get {}", args.join(" "))], yes)?;
+    consent(why, &shown(&args.join(" ")), yes)?;
     apt("installing packages", &args)
 }
 
-/// Explains, and asks a person at the terminal; elsewhere says what happens.
-pub(crate) fn consent(why: &str, commands: &[String], yes: bool) -> Result<()> {
+/// The command as a person would type it.
+fn shown(args: &str) -> String {
     let prefix = if system::is_root() { "" } else { "sudo " };
-    say::note(&format!("{why}:"));
-    for command in commands {
-        say::note(&format!("    {prefix}{command}"));
-    }
+    format!("{prefix}apt-get {args}")
+}
+
+/// Explains, and asks a person at the terminal; elsewhere says what happens.
+pub(crate) fn consent(why: &str, command: &str, yes: bool) -> Result<()> {
+    say::note(&format!("{why}:\n    {command}"));
     if yes || !system::person_present() {
         return Ok(());
     }
     drop(write!(std::io::stderr(), "Run this now? [Y/n] "));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
-    match answer.trim().to_ascii_lowercase().as_str() {
+    // Just Enter is a yes; the end of the input is not.
+    match answer.to_ascii_lowercase().as_str().trim_end_matches(['\r', '\n']) {
+        "" if answer.is_empty() => bail!("no answer; run the command above yourself, then start again"),
         "" | "y" | "yes" => Ok(()),
-        _ => bail!("not installed; run the command above yourself, then start again"),
+        _ => bail!("not done; run the command above yourself, then start again"),
     }
 }
 
@@ -168,7 +168,12 @@ fn apt(what: &str, args: &[String]) -> Result<()> {
             .map(str::to_owned)
             .to_vec();
     words.extend_from_slice(args);
-    step::quiet(what, &mut system::as_root("env", &words)?, None)
+    let mut command = system::as_root("env", &words)?;
+    if !system::is_root() && system::person_present() {
+        // The password is asked for now, not under a line that is being rewritten.
+        step::shown("sudo", Command::new("sudo").arg("-v"))?;
+    }
+    step::quiet(what, &mut command, None)
 }
 
 /// Age of the newest of apt's folders, which every update touches.

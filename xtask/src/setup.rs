@@ -30,7 +30,8 @@ pub(crate) const COMMAND: cli::Command = cli::Command {
            --tests      also the tests' programs: tshark, iperf3, ping, ethtool, bpftool, zstd, jq, ip\n  \
            --toolchain  only this way; `rustup` may then also install a nightly\n\n\
            Changes: Debian packages that it names first, bpf-linker in cargo's bin folder (or in target/ebpf when\n\
-           another one is there), rust-src in rustup's nightly. Run again, it does nothing.",
+           another one is there). rust-src is added to rustup's nightly only when a person says yes or with\n\
+           `--toolchain rustup`. Run again, it does nothing.",
     run: main,
 };
 
@@ -112,15 +113,17 @@ fn find(options: Options) -> Result<Toolchain> {
     let mut refused = false;
     for _ in 0..STEPS_MAX {
         let mut facts = facts::detect()?;
-        facts.may_add_component &= !refused;
-        facts.may_add_nightly = facts.may_add_component && options.way == Some(Way::Rustup);
+        // A toolchain is the person's own: nothing is fetched into it unattended, unless that way was asked for.
+        let asked_for = options.way == Some(Way::Rustup);
+        facts.may_add_component &= !refused && (asked_for || (!options.yes && system::person_present()));
+        facts.may_add_nightly = facts.may_add_component && asked_for;
         let next = pick(&facts, options.way);
         if let Next::Ready(toolchain) = next {
             record::save(&toolchain)?;
             return Ok(toolchain);
         }
         if options.check {
-            bail!("the eBPF toolchain is not complete (next: {next:?}); run `cargo xtask setup`");
+            bail!("the eBPF toolchain is not complete; next: {next}; run `cargo xtask setup`");
         }
         advance(&next, options, &mut refused)?;
     }
@@ -158,16 +161,15 @@ fn advance(next: &Next, options: Options, refused: &mut bool) -> Result<()> {
     }
 }
 
-/// A refusal is a note, not a failure: there is another way.
+/// A refusal, by the person or by rustup, is a note and not a failure: there is another way.
 fn rustup(args: &[&str], options: Options, refused: &mut bool) -> Result<()> {
     let shown = format!("rustup {}", args.join(" "));
-    if !options.yes && system::person_present() {
-        say::note("rustup's nightly can build the eBPF object once it has rust-src");
-    }
     let limit = if options.way == Some(Way::Rustup) { None } else { Some(RUSTUP_LIMIT) };
-    if let Err(error) = step::quiet("asking rustup", Command::new("rustup").args(args), limit) {
+    let result = packages::consent("rustup's nightly lacks the source of `core`", &shown, options.yes)
+        .and_then(|()| step::quiet("asking rustup", Command::new("rustup").args(args), limit));
+    if let Err(error) = result {
         *refused = true;
-        say::warn(&format!("`{shown}` did not work ({error}); trying the next way"));
+        say::warn(&format!("`{shown}`: {error:#}; trying the next way"));
     }
     Ok(())
 }

@@ -23,8 +23,8 @@ pub(crate) const COMMAND: cli::Command = cli::Command {
            FILTER    only tests whose name contains one of these; the checks are left out then\n\n\
            Checks: house rules (tidy), formatting, clippy. Tests: unit, offline, and end to end in the running kernel,\n\
            which needs root (through sudo if need be: only for that test binary and for packages). The tests find\n\
-           FLOWLOG_BIN, FLOWLOG_EBPF_OBJECT and, with --long, FLOWLOG_TEST_LONG=1 in their environment. The last line\n\
-           is the sum of all tests.",
+           FLOWLOG_BIN and, with --long, FLOWLOG_TEST_LONG=1 in their environment. The last line is the sum of all\n\
+           tests.",
     run: main,
 };
 
@@ -56,7 +56,7 @@ fn main(mut args: lexopt::Parser) -> Result<()> {
     for run in runs(system::is_root()) {
         let mut command = system::cargo();
         command.args(["test", "--no-fail-fast"]).args(run.args).arg("--").args(&filters);
-        command.env("FLOWLOG_BIN", &flowlog).env("FLOWLOG_EBPF_OBJECT", system::object_path());
+        command.env("FLOWLOG_BIN", &flowlog);
         if long {
             command.arg("--include-ignored").env("FLOWLOG_TEST_LONG", "1");
         }
@@ -118,7 +118,6 @@ fn checks() -> Vec<String> {
     say::step("running clippy");
     let mut clippy = system::cargo();
     clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
-    clippy.env("FLOWLOG_EBPF_OBJECT", system::object_path());
     note("clippy", step::shown("clippy", &mut clippy));
     failed
 }

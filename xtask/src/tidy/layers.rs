@@ -32,7 +32,12 @@ fn height(part: &str) -> Option<u8> {
 /// The part a file belongs to: the first name below `src/`.
 pub(super) fn part(path: &str) -> Option<&str> {
     let inside = path.strip_prefix(DAEMON)?;
-    Some(inside.split('/').next()?.trim_end_matches(".rs"))
+    Some(resident(inside.split('/').next()?.trim_end_matches(".rs")))
+}
+
+/// The subcommands are main's other files: same height, same rights.
+fn resident(name: &str) -> &str {
+    if name == "cli" { "main" } else { name }
 }
 
 /// Checks every path that leads to another part.
@@ -52,7 +57,8 @@ pub(super) fn check(source: &Source<'_>, found: &mut Vec<Violation>) {
         return;
     };
     for (line, to) in references(source) {
-        let Some(to_height) = height(&to) else { continue };
+        let to = resident(&to);
+        let Some(to_height) = height(to) else { continue };
         if to == from || to_height < from_height || (to_height == 0 && from_height == 0) {
             continue;
         }
@@ -178,6 +184,15 @@ mod tests {
             [(2, DIRECTION)]
         );
         assert_eq!(rules("flowlog-user/src/main.rs", "use flowlog_user::{pipeline, server};\n"), []);
+    }
+
+    #[test]
+    fn subcommands_are_part_of_main() {
+        assert_eq!(
+            rules("flowlog-user/src/cli/run.rs", "use crate::cli::tasks;\nuse flowlog_user::pipeline;\n"),
+            []
+        );
+        assert_eq!(rules("flowlog-user/src/server/mod.rs", "use crate::cli::run;\n"), [(1, DIRECTION)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The choice as a pure function over facts: a toolchain, or the next step towards one.
 
 use std::cmp::Reverse;
+use std::fmt;
 
 use super::{Compiler, LINKER_LLVM, LINKER_VERSION, Toolchain, Way};
 
@@ -13,7 +14,8 @@ pub(crate) struct Facts {
     pub(crate) llvm_dev: Vec<u32>,
     /// LLVM majors whose development files apt can install.
     pub(crate) llvm_apt: Vec<u32>,
-    /// rustup is there and may be asked for a component (not offline, not refused before).
+    /// rustup is there and may be asked for a component: a person is there to say yes or asked for that way, the
+    /// network is not switched off, and it was not refused before.
     pub(crate) may_add_component: bool,
     /// A new nightly may be installed through rustup: the person asked for that way.
     pub(crate) may_add_nightly: bool,
@@ -38,6 +40,20 @@ pub(crate) enum Next {
     BuildLinker(u32),
     /// Nothing more can be done here; the text says what a person can do.
     Stuck(String),
+}
+
+impl fmt::Display for Next {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ready(toolchain) => write!(f, "nothing, {toolchain}"),
+            Self::AddRustSrc(name) => write!(f, "rust-src for {name}"),
+            Self::AddNightly => f.write_str("a nightly of rustup with rust-src"),
+            Self::InstallDebian => f.write_str("the package rustc-web and its core for BPF"),
+            Self::InstallLlvm(major) => write!(f, "the package llvm-{major}-dev"),
+            Self::BuildLinker(major) => write!(f, "bpf-linker for LLVM {major}"),
+            Self::Stuck(text) => f.write_str(text),
+        }
+    }
 }
 
 /// Chooses. What needs nothing installed wins; among those, and among what needs work, rustup's nightly comes first.
