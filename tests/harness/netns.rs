@@ -77,18 +77,15 @@ impl Netns {
     }
 
     /// Runs a closure on a thread inside.
-    ///
-    /// # Panics
-    /// When the namespace cannot be entered.
     pub fn enter<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> thread::JoinHandle<T> {
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> thread::JoinHandle<Result<T>> {
         let path = format!("/run/netns/{}", self.name);
         thread::spawn(move || {
-            let file = File::open(&path).expect("the namespace has a file");
+            let file = File::open(&path).with_context(|| path.clone())?;
             move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-                .expect("root may enter it");
+                .with_context(|| format!("cannot enter {path}"))?;
             work()
         })
     }

@@ -70,7 +70,7 @@ impl Record {
     /// A number below `flow`, or 0 (proto3 leaves zeros out).
     #[must_use]
     pub fn number(&self, pointer: &str) -> u64 {
-        self.flow(pointer).and_then(Value::as_f64).map_or(0, |number| number as u64)
+        self.flow(pointer).and_then(Value::as_u64).unwrap_or(0)
     }
 
     /// A boolean below `flow`, or nothing.

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use flowlog_tests::capture::{Capture, tuples};
 use flowlog_tests::daemon::{Daemon, Ended, binary};
-use flowlog_tests::netns::{FAR, FAR6, INTERFACE, NEAR, Pair, run};
+use flowlog_tests::netns::{FAR, FAR6, INTERFACE, NEAR, NEAR6, Pair, run};
 use flowlog_tests::records::{Record, Sum, Tuple, all, sums};
-use flowlog_tests::traffic::{ping, stream, tcp, udp};
+use flowlog_tests::traffic::{Made, ping, stream, tcp, udp};
 use serde_json::json;
 
 /// One task that takes everything, short and long form.
@@ -74,6 +74,84 @@ fn essence(records: &[Record]) -> Vec<String> {
     lines
 }
 
+/// What went over the wire: connections by their clients, and the one socket that sent datagrams.
+struct Sent {
+    connections: Vec<Made>,
+    datagrams: Made,
+}
+
+fn send(pair: &Pair) -> Result<Sent> {
+    let mut connections = tcp(pair, format!("{FAR}:8080").parse()?, 1_000, 300, 5_000)?;
+    connections.extend(tcp(pair, format!("[{FAR6}]:8080").parse()?, 100, 300, 5_000)?);
+    let datagrams = udp(pair, format!("{FAR}:5353").parse()?, 10_000, 120)?;
+    ping(pair, FAR, 100)?;
+    ping(pair, FAR6, 10)?;
+    Ok(Sent { connections, datagrams })
+}
+
+/// Records against the interface's counters (received packets and bytes, sent packets and bytes), exactly. The near
+/// end of the pair is an endpoint, so what it sends is the endpoint's INGRESS.
+fn agree_with_interface(records: &[Record], passed: &[u64; 4]) -> Result<()> {
+    for (direction, expected) in [("EGRESS", (passed[0], passed[1])), ("INGRESS", (passed[2], passed[3]))] {
+        let these = records.iter().filter(|record| record.text("traffic_direction") == direction);
+        let sum = these.fold((0, 0), |sum, one| (sum.0 + one.amount("packets"), sum.1 + one.amount("bytes")));
+        ensure!(sum == expected, "{direction}: records {sum:?}, interface {expected:?}");
+    }
+    Ok(())
+}
+
+/// One start and one end in each direction, opened by the right side, ended for the right reason.
+fn agree_with_senders(sums: &BTreeMap<Tuple, Sum>, sent: &Sent) -> Result<()> {
+    for made in &sent.connections {
+        let [client, server] = [made.client, made.server].map(|a| (a.ip().to_string(), u64::from(a.port())));
+        let out = ("TCP".into(), client.0.clone(), client.1, server.0.clone(), server.1);
+        let back = ("TCP".into(), server.0, server.1, client.0, client.1);
+        for (tuple, reply) in [(out, false), (back, true)] {
+            let sum = sums.get(&tuple).with_context(|| format!("{tuple:?} is missing"))?;
+            ensure!((sum.starts, sum.updates, sum.ends) == (1, 0, 1), "{tuple:?}: {sum:?}");
+            ensure!(sum.reply == Some(reply) && sum.reason == "fin", "{tuple:?}: {sum:?}");
+        }
+    }
+    let datagrams = ("UDP".into(), NEAR.into(), sent.datagrams.client.port().into(), FAR.into(), 5353);
+    // 120 bytes of payload, 8 of UDP, 20 of IPv4, 14 of Ethernet.
+    let sum = sums.get(&datagrams).context("the datagrams are missing")?;
+    ensure!((sum.packets, sum.bytes, sum.starts, sum.ends) == (10_000, 10_000 * 162, 1, 1), "{sum:?}");
+    for (protocol, near, far, count) in [("ICMPv4", NEAR, FAR, 100), ("ICMPv6", NEAR6, FAR6, 10)] {
+        for (from, to, reply) in [(near, far, false), (far, near, true)] {
+            let pings = &sums[&(protocol.into(), from.into(), 0, to.into(), 0)];
+            let seen = (pings.packets, pings.starts, pings.ends, pings.reply);
+            ensure!(seen == (count, 1, 1, Some(reply)), "{protocol} from {from}: {pings:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The same packets from a capture give the same records.
+fn agree_with_replay(records: &[Record], pcap: &Path, tasks: &Path, folder: &Path) -> Result<()> {
+    let words = [
+        binary().as_path(),
+        Path::new("replay"),
+        Path::new("--pcap"),
+        pcap,
+        Path::new("--tasks"),
+        tasks,
+        Path::new("--output-dir"),
+        folder,
+    ]
+    .map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    run(words[0], &words[1..])?;
+    let (live, replay) = (essence(records), essence(&all(folder, "all-")?));
+    let different: Vec<_> = live.iter().zip(&replay).filter(|(a, b)| a != b).take(3).collect();
+    ensure!(
+        live.len() == replay.len() && different.is_empty(),
+        "{} and {}: {different:#?}",
+        live.len(),
+        replay.len()
+    );
+    Ok(())
+}
+
 #[test]
 fn every_connection_packet_and_byte_is_there_once() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -83,89 +161,20 @@ fn every_connection_packet_and_byte_is_there_once() -> Result<()> {
     let daemon = Daemon::start(&pair.near, &tasks, &logs, &[])?;
     let before = counters(&pair)?;
     let capture = Capture::start(&pair.near, INTERFACE, &folder.path().join("near.pcap"))?;
-
-    let made = tcp(&pair, format!("{FAR}:8080").parse()?, 1_000, 300, 5_000)?;
-    let made6 = tcp(&pair, format!("[{FAR6}]:8080").parse()?, 100, 300, 5_000)?;
-    let datagrams = udp(&pair, format!("{FAR}:5353").parse()?, 10_000, 120)?;
-    ping(&pair, FAR, 100)?;
-    ping(&pair, FAR6, 10)?;
-
+    let sent = send(&pair)?;
     let after = counters(&pair)?;
-    let passed: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    let passed = std::array::from_fn(|at| after[at] - before[at]);
     let pcap = capture.stop(passed[0] + passed[2])?;
     let ended = daemon.stop()?;
     ended.check()?;
 
-    // The interface's own counters, exactly.
-    ensure!(seen(&ended)?[..] == passed[..], "hooks {:?}, interface {passed:?}", seen(&ended)?);
+    ensure!(seen(&ended)? == passed, "hooks {:?}, interface {passed:?}", seen(&ended)?);
     let records = all(&logs, "all-")?;
+    agree_with_interface(&records, &passed)?;
     let sums = sums(&records);
-    let total = |wanted: bool| {
-        let sums =
-            sums.iter().filter(|((_, source, ..), _)| (source == NEAR || source == "fd77::1") == wanted);
-        sums.fold((0, 0), |sum, (_, part)| (sum.0 + part.packets, sum.1 + part.bytes))
-    };
-    ensure!(
-        total(false) == (passed[0], passed[1]),
-        "received: records {:?}, interface {passed:?}",
-        total(false)
-    );
-    ensure!(total(true) == (passed[2], passed[3]), "sent: records {:?}, interface {passed:?}", total(true));
-
-    // Each connection, by tshark.
     compare(&sums, &tuples(&pcap)?)?;
-    for made in made.iter().chain(&made6) {
-        let (client, server) = (made.client, made.server);
-        let out = (
-            "TCP".into(),
-            client.ip().to_string(),
-            client.port().into(),
-            server.ip().to_string(),
-            server.port().into(),
-        );
-        let back = (
-            "TCP".into(),
-            server.ip().to_string(),
-            server.port().into(),
-            client.ip().to_string(),
-            client.port().into(),
-        );
-        for (tuple, reply) in [(out, false), (back, true)] {
-            let sum = sums.get(&tuple).with_context(|| format!("{tuple:?} is missing"))?;
-            ensure!((sum.starts, sum.updates, sum.ends) == (1, 0, 1), "{tuple:?}: {sum:?}");
-            ensure!(sum.reply == Some(reply) && sum.reason == "fin", "{tuple:?}: {sum:?}");
-        }
-    }
-    let sent = ("UDP".into(), NEAR.into(), datagrams.client.port().into(), FAR.into(), 5353);
-    // 120 bytes of payload, 8 of UDP, 20 of IPv4, 14 of Ethernet.
-    let sum = sums.get(&sent).context("the datagrams are missing")?;
-    ensure!((sum.packets, sum.bytes, sum.starts, sum.ends) == (10_000, 10_000 * 162, 1, 1), "{sum:?}");
-    let pings = &sums[&("ICMPv4".into(), NEAR.into(), 0, FAR.into(), 0)];
-    ensure!((pings.packets, pings.starts, pings.ends, pings.reply) == (100, 1, 1, Some(false)), "{pings:?}");
-
-    // The same packets from the capture give the same records.
-    let replayed = folder.path().join("replayed");
-    run(
-        binary().to_str().context("path")?,
-        &[
-            "replay",
-            "--pcap",
-            &pcap.to_string_lossy(),
-            "--tasks",
-            &tasks.to_string_lossy(),
-            "--output-dir",
-            &replayed.to_string_lossy(),
-        ],
-    )?;
-    let (live, replay) = (essence(&records), essence(&all(&replayed, "all-")?));
-    let different: Vec<_> = live.iter().zip(&replay).filter(|(a, b)| a != b).take(3).collect();
-    ensure!(
-        live.len() == replay.len() && different.is_empty(),
-        "{} and {}: {different:#?}",
-        live.len(),
-        replay.len()
-    );
-    Ok(())
+    agree_with_senders(&sums, &sent)?;
+    agree_with_replay(&records, &pcap, &tasks, &folder.path().join("replayed"))
 }
 
 #[test]

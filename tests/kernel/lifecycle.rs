@@ -184,6 +184,9 @@ fn refused(netns: &Netns, prefix: &[&str], tasks: &Path, logs: &Path, more: &[&s
     Ok(command.stdin(Stdio::null()).output()?)
 }
 
+/// What the command is run under, tasks, further arguments, exit code, words that must be said.
+type Refusal<'a> = (&'a [&'a str], &'a Path, &'a [&'a str], i32, &'a [&'a str]);
+
 #[test]
 fn every_refusal_names_cause_and_remedy_and_leaves_nothing() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -205,7 +208,7 @@ fn every_refusal_names_cause_and_remedy_and_leaves_nothing() -> Result<()> {
     let outside = file("outside.yaml", "flowLogs:\n  - {name: a, filePath: /tmp-elsewhere/a.log}\n")?;
     let missing = folder.path().join("missing.yaml");
     let unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"];
-    let cases: [(&[&str], &Path, &[&str], i32, &[&str]); 9] = [
+    let cases: [Refusal<'_>; 9] = [
         (&unprivileged, &good, &[], 1, &["CAP_BPF", "CAP_NET_ADMIN"]),
         (&[], &good, &["--interface", "eth7"], 1, &["eth7", INTERFACE]),
         (&[], &broken, &[], 1, &["broken.yaml:"]),

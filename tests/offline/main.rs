@@ -1,3 +1,4 @@
 //! Tests that need no privilege: captures through the same rooms, and the binary's manners.
+#![cfg(test)]
 
 mod replay;

@@ -13,7 +13,7 @@ const ZSTD_LEVEL_MAX: u64 = 19;
 /// Measured on JSON records: higher levels cost far more time than they save bytes.
 const ZSTD_LEVEL_DEFAULT: i32 = 1;
 /// As Hubble's: readable by log shippers, less what the umask takes away.
-const MODE_DEFAULT: u32 = 0o644;
+const MODE_DEFAULT: u32 = 0o640;
 const SIZE_MB_DEFAULT: u64 = 10;
 const SIZE_MB_MAX: u64 = 1 << 20;
 const BACKUPS_DEFAULT: u64 = 5;

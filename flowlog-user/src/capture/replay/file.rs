@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path, each: &mut dyn FnMut(Frame<'_>)) -> Result<u64, 
             }
             Err(PcapError::Eof) => return Ok(packets),
             Err(PcapError::Incomplete(_)) => {
-                reader.refill().map_err(|error| damaged(packets, text(&error)))?
+                reader.refill().map_err(|error| damaged(packets, text(&error)))?;
             }
             Err(error) => return Err(damaged(packets, text(&error))),
         }

@@ -16,7 +16,7 @@ fn defaults_are_hubbles() {
     assert_eq!(spec.file.path.to_str(), Some("/l/a.log"));
     assert_eq!((spec.file.size_bytes_max, spec.file.total_bytes_max), (10 * MIB, 60 * MIB));
     assert_eq!(spec.file.compression, Compression::Zstd { level: 1 });
-    assert_eq!((spec.file.mode, spec.file.rotation_interval), (0o644, None));
+    assert_eq!((spec.file.mode, spec.file.rotation_interval), (0o640, None));
     assert_eq!(spec.mask, Mask::ALL);
     assert_eq!(spec.cadence, Cadence { events: Events::ALL, update_interval: None });
     assert_eq!((spec.end, spec.description, spec.team), (None, None, None));
