@@ -46,10 +46,7 @@ fn flow<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet) -> (Fate, u64, u64) {
     let (segments, segment_bytes) = skb.offload();
     let (packets, bytes) =
         measure(packet, skb.length() as u64, segments, segment_bytes, skb.vlan_in_metadata());
-    // SAFETY: a helper without arguments.
-    let now_ns = unsafe { bpf_ktime_get_ns() };
-    let sight = Sight { hook: HOOK, ifindex: skb.ifindex(), now_ns, packets, bytes };
-    (count::<HOOK>(skb, packet, &sight), packets, bytes)
+    (count::<HOOK>(skb, packet, packets, bytes), packets, bytes)
 }
 
 /// How a packet at egress stands to an earlier hook of this node.
@@ -92,23 +89,28 @@ fn before<const HOOK: u8>(skb: &Skb<'_>, key: &FlowKey, direction: usize, ifinde
 }
 
 #[inline(always)]
-fn count<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet, sight: &Sight) -> Fate {
+fn count<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet, packets: u64, bytes: u64) -> Fate {
     let (mut key, direction) = packet.key();
-    let before = before::<HOOK>(skb, &key, direction, sight.ifindex);
+    let ifindex = skb.ifindex();
+    let before = before::<HOOK>(skb, &key, direction, ifindex);
     match before {
         Before::Counted => return Fate::Elsewhere,
         Before::CountedAtEndpoint => key.kind |= KIND_VIEW,
         Before::New | Before::Unmarked => {}
     }
+    // Only now: the precise clock is the dearest single step.
+    // SAFETY: a helper without arguments.
+    let now_ns = unsafe { bpf_ktime_get_ns() };
+    let sight = Sight { hook: HOOK, ifindex, now_ns, packets, bytes };
     let tag = tag(&key);
-    match table::find_or_enter(&key, tag, direction, packet, sight) {
+    match table::find_or_enter(&key, tag, direction, packet, &sight) {
         Ok(entry) => {
-            table::add(entry, direction, packet, sight);
-            report_if_due(entry, &key, tag, direction, sight.now_ns);
+            table::add(entry, direction, packet, &sight);
+            report_if_due(entry, &key, tag, direction, now_ns);
             Fate::Counted
         }
         // A full table left no mark at ingress either: there the packet was reported alone already.
         Err(NoPlace::Full) if before == Before::Unmarked => Fate::Elsewhere,
-        Err(_) => report_alone(packet, &key, direction, sight),
+        Err(_) => report_alone(packet, &key, direction, &sight),
     }
 }

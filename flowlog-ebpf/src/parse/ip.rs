@@ -135,9 +135,10 @@ pub(super) fn ipv6(bytes: &(impl Bytes + ?Sized), offset: usize) -> Result<Packe
     let mut packet = blank(source, destination, 6);
     let start = offset + IPV6_HEADER_BYTES;
     let said = usize::from(u16::from_be_bytes([l0, l1]));
-    // 0 stands in front of a jumbo header; a packet that really is empty has none.
-    let payload = if said == 0 && next == extension::HOP_BY_HOP { UNSAID } else { said };
-    if payload == UNSAID {
+    // 0 stands in front of a jumbo header, and in packets that are too long for the field; an empty packet is short.
+    let unsaid = said == 0 && (next == extension::HOP_BY_HOP || bytes.length() > LENGTH_MAX);
+    let payload = if unsaid { UNSAID } else { said };
+    if unsaid {
         packet.jumbo_bytes = jumbo_bytes(bytes, next, start);
     }
     let chain = walk(bytes, next, start)?;

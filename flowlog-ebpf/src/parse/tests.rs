@@ -145,6 +145,20 @@ fn the_kernels_jumbo_header_is_told_apart() {
 }
 
 #[test]
+fn a_packet_too_long_for_its_length_field_is_parsed() {
+    let mut packet = ipv6(6, &[]);
+    packet.extend(&SYN[34..]);
+    assert_eq!(parse_raw_ip(&packet[..]), Err(Reason::TruncatedTransport));
+    let big = Captured { bytes: &packet, length: 100_000 };
+    assert_eq!(parse_raw_ip(&big).map(|packet| packet.source_port), Ok(0x1234));
+    let mut packet = SYN[14..].to_vec();
+    packet[2..4].fill(0);
+    assert_eq!(parse_raw_ip(&packet[..]), Err(Reason::BadIp));
+    let big = Captured { bytes: &packet, length: 100_000 };
+    assert_eq!(parse_raw_ip(&big).map(|packet| packet.source_port), Ok(0x1234));
+}
+
+#[test]
 fn echo_is_told_from_other_icmp() {
     let icmp = |kind, code| {
         let mut packet = SYN;
