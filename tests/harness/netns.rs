@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -119,6 +120,18 @@ pub struct Pair {
     pub near: Netns,
     /// The other host.
     pub far: Netns,
+    _turn: Turn,
+}
+
+/// Tests run side by side, except those that measure what they must not disturb each other in.
+static TURNS: RwLock<()> = RwLock::new(());
+
+/// Held as long as the pair is.
+#[derive(Debug)]
+#[expect(dead_code, reason = "guards are held, not read")]
+enum Turn {
+    Beside(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
 }
 
 /// The interface's name in both namespaces.
@@ -138,7 +151,19 @@ impl Pair {
     /// # Errors
     /// When the kernel refuses (no root).
     pub fn new(offloads: bool) -> Result<Self> {
-        let pair = Self { near: Netns::new("near")?, far: Netns::new("far")? };
+        Self::make(offloads, Turn::Beside(TURNS.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// A new pair without offloads, while no other test has one.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn alone() -> Result<Self> {
+        Self::make(false, Turn::Alone(TURNS.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn make(offloads: bool, turn: Turn) -> Result<Self> {
+        let pair = Self { near: Netns::new("near")?, far: Netns::new("far")?, _turn: turn };
         let (near, far) = (pair.near.name(), pair.far.name());
         let macs = ["02:77:00:00:00:01", "02:77:00:00:00:02"];
         run(

@@ -2,10 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
 
+use crate::daemon::PATIENCE;
 use crate::netns::Pair;
 
 /// One connection as its client made it.
@@ -15,6 +17,19 @@ pub struct Made {
     pub client: SocketAddr,
     /// The server's address.
     pub server: SocketAddr,
+}
+
+/// Waits until a server listens; otherwise says why it does not.
+fn came_up(listening: &Receiver<()>, serving: JoinHandle<Result<()>>) -> Result<JoinHandle<Result<()>>> {
+    match listening.recv_timeout(PATIENCE) {
+        Ok(()) => Ok(serving),
+        Err(_) => Err(said(serving).err().unwrap_or_else(|| anyhow::anyhow!("the server never listened"))),
+    }
+}
+
+/// What a thread of a host has to say in the end.
+fn said<T>(thread: JoinHandle<Result<T>>) -> Result<T> {
+    thread.join().map_err(|_| anyhow::anyhow!("a host died"))?
 }
 
 /// Opens `count` TCP connections from near to `server`, one after another; each sends `request` bytes, gets `reply`
@@ -38,7 +53,7 @@ pub fn tcp(pair: &Pair, server: SocketAddr, count: usize, request: usize, reply:
         }
         Ok(())
     });
-    listening.recv().context("the server did not come up")?;
+    let serving = came_up(&listening, serving)?;
     let asking = pair.near.enter(move || -> Result<Vec<Made>> {
         let mut made = Vec::with_capacity(count);
         let mut buffer = vec![0; reply];
@@ -54,8 +69,8 @@ pub fn tcp(pair: &Pair, server: SocketAddr, count: usize, request: usize, reply:
         }
         Ok(made)
     });
-    let made = asking.join().map_err(|_| anyhow::anyhow!("the client died"))??;
-    serving.join().map_err(|_| anyhow::anyhow!("the server died"))??;
+    let made = said(asking)?;
+    said(serving)?;
     Ok(made)
 }
 
@@ -67,7 +82,7 @@ pub fn udp(pair: &Pair, server: SocketAddr, count: usize, size: usize) -> Result
     let (ready, listening) = channel();
     let receiving = pair.far.enter(move || -> Result<()> {
         let socket = UdpSocket::bind(server)?;
-        socket.set_read_timeout(Some(crate::daemon::PATIENCE))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
         ready.send(())?;
         let mut buffer = vec![0; 65_536];
         for received in 0..count {
@@ -81,12 +96,12 @@ pub fn udp(pair: &Pair, server: SocketAddr, count: usize, size: usize) -> Result
         }
         Ok(())
     });
-    listening.recv().context("the receiver did not come up")?;
+    let receiving = came_up(&listening, receiving)?;
     let sending = pair.near.enter(move || -> Result<Made> {
         let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let socket = UdpSocket::bind(any)?;
         socket.connect(server)?;
-        socket.set_read_timeout(Some(crate::daemon::PATIENCE))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
         let client = socket.local_addr()?;
         for sent in 0..count {
             socket.send(&vec![b'u'; size])?;
@@ -96,8 +111,8 @@ pub fn udp(pair: &Pair, server: SocketAddr, count: usize, size: usize) -> Result
         }
         Ok(Made { client, server })
     });
-    let made = sending.join().map_err(|_| anyhow::anyhow!("the sender died"))??;
-    receiving.join().map_err(|_| anyhow::anyhow!("the receiver died"))??;
+    let made = said(sending)?;
+    said(receiving)?;
     Ok(made)
 }
 
@@ -146,18 +161,18 @@ pub fn stream(
         let _ = stopped.recv();
         Ok(())
     });
-    listening.recv().context("the server did not come up")?;
+    let serving = came_up(&listening, serving)?;
     let sending = pair.near.enter(move || -> Result<TcpStream> {
         let mut stream = TcpStream::connect(server)?;
         stream.write_all(&vec![b's'; bytes])?;
         stream.read_exact(&mut [0; 4])?;
         Ok(stream)
     });
-    let open = sending.join().map_err(|_| anyhow::anyhow!("the client died"))??;
+    let open = said(sending)?;
     let port = open.local_addr()?.port();
     let outcome = then(settled(pair, port)?);
     drop((open, stop));
-    serving.join().map_err(|_| anyhow::anyhow!("the server died"))??;
+    said(serving)?;
     outcome
 }
 

@@ -34,6 +34,8 @@ const TELL: Duration = Duration::from_millis(500);
 pub(crate) struct Control {
     /// Set to stop in order.
     pub(crate) stop: AtomicBool,
+    /// Set while somebody looks at [`Control::seen`].
+    pub(crate) shown: AtomicBool,
     /// Set when the capture has stopped by itself.
     pub(crate) failed: AtomicBool,
     seen: Mutex<Seen>,
@@ -165,7 +167,7 @@ impl Capture {
                 self.node = Arc::new(snapshot(&self.live, &self.names)?);
             }
             self.hand_on(out);
-            if told.elapsed() >= TELL {
+            if self.control.shown.load(Ordering::Relaxed) && told.elapsed() >= TELL {
                 told = Instant::now();
                 self.tell()?;
             }

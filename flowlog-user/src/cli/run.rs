@@ -143,7 +143,8 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
     let plane = DataPlane::start(live, pipeline, cadences, names, Arc::clone(&control))?;
 
     let mut line = arguments.live.then(LiveLine::new);
-    let mut tick = tokio::time::interval(Duration::from_millis(250));
+    control.shown.store(line.is_some(), Ordering::Relaxed);
+    let mut tick = tokio::time::interval(Duration::from_millis(if line.is_some() { 250 } else { 1_000 }));
     let end = arguments.time.and_then(|time| Duration::try_from(time).ok()).unwrap_or(Duration::MAX);
     let ended = tokio::time::sleep(end);
     tokio::pin!(ended);

@@ -22,8 +22,15 @@ fn spec(dir: &Path, compression: Compression) -> Spec {
     }
 }
 
+/// Opens; a lock that was just given up may live on for a moment in a process that another test is about to start.
 fn open(spec: &Spec, root: &Path) -> (Writer, Option<Salvaged>) {
-    Writer::open(spec, &Roots::new(&[root.into()]).unwrap()).unwrap()
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        match Writer::open(spec, &Roots::new(&[root.into()]).unwrap()) {
+            Err(Error::Busy { .. }) if Instant::now() < until => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 fn refused(spec: &Spec, root: &Path) -> Error {
