@@ -20,7 +20,8 @@ const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 impl Live {
     /// Ends the connections of the next slice that are over; returns how many records the ring gave meanwhile.
     pub(super) fn sweep_slice(&mut self, now_ns: u64, sink: Sink<'_>) -> Result<usize, Error> {
-        let live = ledger::kernel(&self.loaded.ledger)?.connections.saturating_sub(self.removed);
+        let kernel = ledger::kernel(&self.loaded.ledger)?;
+        let live = kernel.connections.saturating_sub(kernel.reopened + self.removed);
         let over = self.sweep.slice(&self.loaded.flows_fd, live, now_ns, &self.options.timeouts)?;
         if over.is_empty() {
             return Ok(0);
