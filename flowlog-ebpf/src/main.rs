@@ -10,6 +10,7 @@ mod ledger;
 mod maps;
 mod observe;
 mod ring;
+mod rules;
 mod skb;
 mod table;
 

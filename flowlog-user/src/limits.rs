@@ -6,6 +6,12 @@ pub const RING_BYTES: u32 = 8 << 20;
 /// Default entries of the kernel's flow table.
 pub const TABLE_ENTRIES: u32 = 1 << 17;
 
+/// Prefixes and addresses of all tasks that the kernel tests; more widen its test.
+pub const RULE_PREFIXES_MAX: usize = 1 << 15;
+
+/// Ports of all tasks that the kernel tests; more widen its test.
+pub const RULE_PORTS_MAX: usize = 1 << 13;
+
 /// Distinct pairs of events and update interval over all tasks.
 pub const CADENCES_MAX: usize = 4;
 

@@ -11,6 +11,7 @@ mod loading;
 mod packets;
 mod perf;
 mod racing;
+mod rejecting;
 mod removal;
 mod reporting;
 mod reusing;

@@ -15,6 +15,8 @@ pub struct Sight {
     pub packets: u64,
     /// Layer-2 bytes of the same.
     pub bytes: u64,
+    /// Generation of the rules that let them pass.
+    pub generation: u32,
 }
 
 impl Sight {
@@ -62,6 +64,8 @@ pub fn new_entry(packet: &Packet, sight: &Sight, direction: usize, connection: u
     let mut entry = FlowEntry {
         tag: 0,
         lock: bpf_spin_lock { val: 0 },
+        generation: 0,
+        rtt_ns: 0,
         directions: [BLANK; 2],
         started_ns: 0,
         last_report_ns: 0,
@@ -90,6 +94,7 @@ pub const fn write_entry(
     entry.started_ns = sight.now_ns;
     entry.last_report_ns = sight.now_ns;
     entry.connection = connection;
+    entry.generation = sight.generation;
     entry.opener = packet.opener(direction) as u8;
     entry.midstream = packet.midstream() as u8;
 }
@@ -164,6 +169,8 @@ pub fn reopen<A: Add>(
     let [a, b, c, d] = &mut entry.interfaces;
     (*a, *b, *c, *d) = (0, 0, 0, 0);
     entry.number = 0;
+    entry.generation = sight.generation;
+    entry.rtt_ns = 0;
     entry.opener = direction as u8 & 1;
     entry.midstream = 0;
     forget_side::<A>(entry, last, 0);

@@ -39,7 +39,7 @@ fn back(packet: Packet) -> Packet {
 }
 
 fn sight(now_ns: u64) -> Sight {
-    Sight { hook: hook::UPLINK_INGRESS, ifindex: 7, now_ns, packets: 2, bytes: 300 }
+    Sight { hook: hook::UPLINK_INGRESS, ifindex: 7, now_ns, packets: 2, bytes: 300, generation: 0 }
 }
 
 /// A connection of these packets, a second apart from second 1 on.

@@ -12,6 +12,7 @@ use flowlog_user::capture::live::{self, HookMode, Live};
 use flowlog_user::enrich::Enricher;
 use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
 use flowlog_user::pipeline::{Pipeline, files};
+use flowlog_user::record::rules::Rules;
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::{Overflow, Plan};
 use flowlog_user::write::{Error, Roots};
@@ -102,7 +103,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     runtime.block_on(watch(arguments, plan))
 }
 
-fn options(arguments: &RunArgs, report_start: bool) -> live::Options {
+fn options(arguments: &RunArgs, report_start: bool, rules: Rules) -> live::Options {
     live::Options {
         interfaces: arguments.interface.clone(),
         exclude: arguments.exclude_interface.clone(),
@@ -115,6 +116,7 @@ fn options(arguments: &RunArgs, report_start: bool) -> live::Options {
         ring_bytes: arguments.ring_bytes,
         timeouts: arguments.node.timeouts(),
         report_start,
+        rules,
     }
 }
 
@@ -127,10 +129,11 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
     let cadences = tasks::cadences(&plan, active_ns);
     let report_start = cadences.iter().any(|cadence| cadence.start);
     let task_count = plan.tasks.len();
+    let rules = plan.rules();
     let roots = Roots::new(&arguments.log_root)?;
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let pipeline = Pipeline::start(plan, &roots, enricher, Overflow::Drop).map_err(|errors| all(&errors))?;
-    let live = match Live::start(&options(arguments, report_start)) {
+    let live = match Live::start(&options(arguments, report_start, rules)) {
         Ok(live) => live,
         Err(error) => {
             pipeline.finish();

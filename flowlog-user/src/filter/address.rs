@@ -1,6 +1,7 @@
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::json;
+use crate::record::rules::Prefix;
 use crate::tree::{Problems, Tree};
 
 /// Addresses and prefixes, in one of which the flow's address must lie.
@@ -34,6 +35,18 @@ impl Addresses {
         .map(Self)
     }
 
+    /// The prefixes as the kernel looks them up; what equals nothing is none.
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = Prefix> {
+        self.0.iter().filter_map(|one| match *one {
+            Alternative::V4 { net, mask } => {
+                let bits = Ipv4Addr::from_bits(net).to_ipv6_mapped().to_bits();
+                Some(Prefix { length: 96 + length(mask.count_ones()), bits })
+            }
+            Alternative::V6 { net, mask } => Some(Prefix { length: length(mask.count_ones()), bits: net }),
+            Alternative::Never => None,
+        })
+    }
+
     pub(super) fn matches(&self, address: IpAddr) -> bool {
         match address {
             IpAddr::V4(address) => {
@@ -46,6 +59,11 @@ impl Addresses {
             }
         }
     }
+}
+
+/// A mask's length; at most 128.
+fn length(ones: u32) -> u8 {
+    u8::try_from(ones).unwrap_or(0)
 }
 
 fn exact(item: &Tree, text: &str, problems: &mut Problems) -> Option<Alternative> {

@@ -14,6 +14,7 @@ mod event_type;
 mod identity;
 mod interface;
 mod json;
+mod lower;
 mod matcher;
 mod port;
 mod protocol;

@@ -1,3 +1,5 @@
+use flowlog_abi::protocol;
+
 use super::json;
 use crate::record::L4;
 use crate::tree::{Problems, Tree, hint};
@@ -49,6 +51,22 @@ impl Protocols {
             Some(*protocol)
         })
         .map(Self)
+    }
+
+    /// IP protocol numbers of the packets whose records can match.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u8> {
+        self.0.iter().flat_map(|one| {
+            let numbers: &[u8] = match one {
+                Protocol::Tcp => &[protocol::TCP],
+                Protocol::Udp => &[protocol::UDP],
+                Protocol::Sctp => &[protocol::SCTP],
+                Protocol::Icmp => &[protocol::ICMP, protocol::ICMPV6],
+                Protocol::Icmpv4 => &[protocol::ICMP],
+                Protocol::Icmpv6 => &[protocol::ICMPV6],
+                Protocol::Never => &[],
+            };
+            numbers.iter().copied()
+        })
     }
 
     pub(super) fn matches(&self, l4: L4) -> bool {

@@ -8,6 +8,7 @@ mod derived;
 pub mod fields;
 mod flow;
 mod node;
+pub mod rules;
 
 pub use derived::{EVENT_TYPE_TRACE, IpVersion, VERDICT_FORWARDED};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection};

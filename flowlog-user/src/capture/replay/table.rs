@@ -80,7 +80,8 @@ impl Table {
 
     fn packet(&mut self, packet: &Packet, time_ns: u64, bytes: u64, sink: Sink<'_>) {
         let (key, direction) = packet.key();
-        let sight = Sight { hook: side_of(packet), ifindex: 0, now_ns: time_ns, packets: 1, bytes };
+        let sight =
+            Sight { hook: side_of(packet), ifindex: 0, now_ns: time_ns, packets: 1, bytes, generation: 0 };
         if let Some(id) = self.ids.get(&key).copied()
             && self.open.get(&id).is_some_and(|(_, entry)| reopens(packet, entry))
         {
