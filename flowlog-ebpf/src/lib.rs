@@ -11,6 +11,7 @@
 
 pub mod aggregate;
 pub mod count;
+pub mod fragments;
 pub mod parse;
 pub mod prefilter;
 

@@ -5,6 +5,7 @@
 #![feature(asm_experimental_arch)]
 
 mod atomic;
+mod firsts;
 mod hooks;
 mod ledger;
 mod maps;

@@ -1,6 +1,7 @@
 //! The way of one packet, from the hook to exactly one counter.
 #![expect(unsafe_code, reason = "helpers and map look-ups")]
 
+use crate::firsts;
 use crate::ledger::{Fate, settle};
 use crate::maps::FLOWLOG_OBSERV;
 use crate::ring::{reopen_if_closed, report_alone, report_if_due};
@@ -23,7 +24,12 @@ pub(crate) fn observe<const HOOK: u8, const ETHERNET: bool>(context: &TcContext)
     let skb = Skb::new(context);
     let parsed = if ETHERNET { parse_ethernet(&skb) } else { parse_raw_ip(&skb) };
     let (fate, packets, bytes) = match parsed {
-        Ok(packet) => flow::<HOOK>(&skb, &packet),
+        Ok(mut packet) => {
+            if packet.fragment != 0 {
+                firsts::complete(&mut packet);
+            }
+            flow::<HOOK>(&skb, &packet)
+        }
         Err(reason) => no_flow(&skb, reason),
     };
     settle(skb.ifindex(), is_egress(HOOK), fate, packets, bytes);

@@ -4,6 +4,7 @@
 
 mod counting;
 mod end_to_end;
+mod fragments;
 mod headers;
 mod lifecycle;
 mod loaded;

@@ -1,6 +1,6 @@
 use super::{of, of_mut};
 use crate::Packet;
-use flowlog_abi::{Direction, FlowEntry, Report, bpf_spin_lock, protocol};
+use flowlog_abi::{Direction, FlowEntry, Report, bpf_spin_lock, protocol, tcp};
 
 /// Where and when packets were seen, and what they weigh.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,9 @@ impl Add for Plain {
         *total = total.wrapping_add(value);
     }
 }
+
+/// A SYN is sent again long before.
+const RTT_NS_MAX: u64 = u32::MAX as u64;
 
 const BLANK: Direction = Direction {
     packets: 0,
@@ -132,6 +135,24 @@ pub fn add_with<A: Add>(entry: &mut FlowEntry, direction: usize, packet: &Packet
     }
     A::add(&mut side.packets, sight.packets);
     A::add(&mut side.bytes, sight.bytes);
+    if packet.protocol == protocol::TCP && packet.tcp_flags & HANDSHAKE == tcp::SYN | tcp::ACK {
+        note_rtt(entry, direction, sight.now_ns);
+    }
+}
+
+/// The flags that tell a SYN and a SYN-ACK from all else.
+const HANDSHAKE: u8 = tcp::SYN | tcp::ACK | tcp::RST | tcp::FIN;
+
+/// Notes how long the first answer to a SYN took. One that was sent twice does not tell which is answered.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "checked in the line before")]
+fn note_rtt(entry: &mut FlowEntry, direction: usize, now_ns: u64) {
+    let opener = entry.opener as usize;
+    let asked = of(&entry.directions, opener).packets;
+    if entry.rtt_ns == 0 && entry.midstream == 0 && opener != direction && asked == 1 {
+        let rtt_ns = now_ns.saturating_sub(entry.started_ns);
+        entry.rtt_ns = if rtt_ns > RTT_NS_MAX { u32::MAX } else { rtt_ns as u32 };
+    }
 }
 
 /// Notes that the connection crossed an interface; the fifth and later ones are not named.
