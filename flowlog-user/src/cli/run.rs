@@ -176,7 +176,8 @@ fn announce(live: &Live, tasks: usize) {
         states.iter().filter(|state| state.hook.is_some()).map(|state| &*state.name).collect();
     if watched.is_empty() {
         tracing::warn!(
-            "no interface is watched; see `flowlog interfaces` for why each is left out, or name one with --interface"
+            "no interface is watched; see `{} interfaces` for why each is left out, or name one with --interface",
+            super::called()
         );
     }
     tracing::info!(interfaces = watched.join(" "), tasks, "watching");
