@@ -86,7 +86,7 @@ pub(crate) struct NodeArgs {
     /// Addresses that belong to the cluster (identity `reserved:unmanaged`); may be given several times.
     #[arg(long, value_name = "CIDR", env = "FLOWLOG_CLUSTER_CIDR")]
     pub(crate) cluster_cidr: Vec<ipnet::IpNet>,
-    /// Time between two reports of a connection while its traffic flows.
+    /// Time between two `update` records of a connection while its traffic flows.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "FLOWLOG_ACTIVE_TIMEOUT")]
     pub(crate) active_timeout: SignedDuration,
     /// Silence after which a connection is over, for every protocol or for one (`udp=30s`, also icmp, tcp, tcp-opening,

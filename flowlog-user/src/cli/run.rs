@@ -39,7 +39,7 @@ pub(crate) struct RunArgs {
     /// Folder below which tasks may write; may be given several times.
     #[arg(long, value_name = "DIR", default_value = LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
-    /// Stop by itself after this time.
+    /// Stop by itself after this time, e.g. 30s or 2h.
     #[arg(long = "for", value_name = "DURATION", value_parser = super::duration)]
     time: Option<SignedDuration>,
     /// Show a line of what is seen, several times a second on a terminal.
