@@ -50,7 +50,8 @@ impl LiveLine {
             let _ = writeln!(
                 stderr(),
                 "nothing has passed the watched interfaces yet; try `ping -c 3 <your gateway>`, see \
-                 `flowlog interfaces` for what is watched and what is left out, or add `--interface GLOB`"
+                 `{} interfaces` for what is watched and what is left out, or add `--interface GLOB`",
+                super::called()
             );
         }
         let text = format!(

@@ -107,7 +107,7 @@ fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
         }
         let folders: std::collections::BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
         for folder in folders {
-            let _ = writeln!(text, "read them with:  flowlog cat {} -o table", folder.display());
+            let _ = writeln!(text, "read them with:  {} cat {} -o table", super::called(), folder.display());
         }
     }
     text

@@ -12,7 +12,7 @@ use crate::write::{Compression, Spec};
 const ZSTD_LEVEL_MAX: u64 = 19;
 /// Measured on JSON records: higher levels cost far more time than they save bytes.
 const ZSTD_LEVEL_DEFAULT: i32 = 1;
-/// As Hubble's: readable by log shippers, less what the umask takes away.
+/// Whatever the umask: the owner writes, the group (a log shipper's) reads, and nobody else learns who spoke to whom.
 const MODE_DEFAULT: u32 = 0o640;
 const SIZE_MB_DEFAULT: u64 = 10;
 const SIZE_MB_MAX: u64 = 1 << 20;
