@@ -39,11 +39,6 @@ impl LiveLine {
 
     /// Shows the state; says once what to try when nothing passes.
     pub(crate) fn show(&mut self, seen: Seen) {
-        let pause = if self.terminal { Duration::from_millis(250) } else { Duration::from_secs(10) };
-        if self.printed.is_some_and(|at| at.elapsed() < pause) {
-            return;
-        }
-        self.printed = Some(Instant::now());
         if seen.packets == 0 && self.started.elapsed() >= QUIET && !self.hinted {
             self.hinted = true;
             self.clear();
@@ -54,6 +49,11 @@ impl LiveLine {
                 super::called()
             );
         }
+        let pause = if self.terminal { Duration::from_millis(250) } else { Duration::from_secs(10) };
+        if self.printed.is_some_and(|at| at.elapsed() < pause) {
+            return;
+        }
+        self.printed = Some(Instant::now());
         let text = format!(
             "{} connections  {} packets  {}  {} lost",
             count(seen.connections),
