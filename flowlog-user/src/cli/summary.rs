@@ -59,9 +59,9 @@ pub(crate) fn print(
     write!(stderr(), "{}", text(books, finished, files))
 }
 
-fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
+/// What became of the packets.
+fn captured(text: &mut String, books: &Books) {
     let packets = books.packets();
-    let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
@@ -77,6 +77,20 @@ fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
     );
     for (reason, n) in books.capture.reasons.iter().filter(|(_, n)| *n > 0) {
         let _ = writeln!(text, "  {reason}: {}", count(*n));
+    }
+}
+
+fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
+    let mut text = String::new();
+    if let Some(recorded) = books.recorded {
+        let _ = writeln!(
+            text,
+            "{} recorded events, {} lines that were none",
+            count(recorded.taken),
+            count(recorded.malformed)
+        );
+    } else {
+        captured(&mut text, books);
     }
     for task in finished {
         let counters = &task.counters;
