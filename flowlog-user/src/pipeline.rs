@@ -109,7 +109,9 @@ impl Pipeline {
         let now_ns = wall_ns();
         for lane in &mut self.lanes {
             if over(&lane.planned, now_ns) {
-                self.finished.extend(lane.running.take().map(Running::finish));
+                let ended =
+                    lane.running.take().map(|running| running.finish_because("the task's end has come"));
+                self.finished.extend(ended);
             }
             let Some(running) = &lane.running else { continue };
             let Some(flows) = batch.flows.get(usize::from(lane.planned.cadence)) else { continue };
@@ -142,23 +144,24 @@ fn over(task: &Planned, now_ns: i64) -> bool {
 fn take(flows: &[Flow], node: &Node, task: &Planned, running: &Running, lines: &mut Lines) -> Option<Chunk> {
     let mut chunk = Vec::new();
     let mut records = 0_u32;
-    let mut times: Option<(i64, i64)> = None;
+    let mut times: Option<(i64, i64, i64)> = None;
     for (at, flow) in flows.iter().enumerate() {
         if !task.filter.matches(flow, node) {
             continue;
         }
         chunk.extend_from_slice(lines.line(at, flow, node, &task.mask));
         records += 1;
-        let (first, last) = times.unwrap_or((flow.last_seen_ns, flow.last_seen_ns));
-        times = Some((first.min(flow.last_seen_ns), last.max(flow.last_seen_ns)));
+        let (first, last, from) = times.unwrap_or((flow.last_seen_ns, flow.last_seen_ns, flow.first_seen_ns));
+        times =
+            Some((first.min(flow.last_seen_ns), last.max(flow.last_seen_ns), from.min(flow.first_seen_ns)));
     }
     let counters = running.counters();
     let (decoded, matched) = (flows.len() as u64, u64::from(records));
     counters.decoded.add(decoded);
     counters.matched.add(matched);
     counters.not_matched.add(decoded - matched);
-    let (first_ns, last_ns) = times?;
-    Some(Chunk { lines: Bytes::from(chunk), records, first_ns, last_ns })
+    let (first_ns, last_ns, seen_from_ns) = times?;
+    Some(Chunk { lines: Bytes::from(chunk), records, first_ns, last_ns, seen_from_ns })
 }
 
 /// The flows of a batch as lines under one mask, each encoded when the first task asks for it.

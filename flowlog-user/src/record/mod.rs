@@ -4,6 +4,7 @@
 //! To add a field: a line in [`fields`], a member of [`Flow`] or [`Node`], and the compiler and the tests of the
 //! field table name the rest.
 
+pub mod container;
 mod derived;
 pub mod fields;
 mod flow;
