@@ -14,9 +14,11 @@ pub(crate) mod run;
 mod summary;
 mod tasks;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flowlog_user::enrich::snapshot;
 use jiff::SignedDuration;
 
 /// Records the network flows of a Linux node: an eBPF program counts every packet per connection, and tasks say which
@@ -154,6 +156,15 @@ impl NodeArgs {
     #[must_use]
     pub(crate) fn names(&self) -> Names {
         (self.node_name.clone(), self.cluster_name.clone())
+    }
+
+    /// The node's name as records have it.
+    ///
+    /// # Errors
+    /// When the kernel gives no boot id; nothing could be recorded then.
+    pub(crate) fn full_name(&self) -> anyhow::Result<String> {
+        let (node, cluster) = self.names();
+        Ok(snapshot(node.as_deref(), cluster.as_deref(), BTreeMap::new(), Vec::new())?.name)
     }
 
     /// The timeouts in the kernel side's unit.

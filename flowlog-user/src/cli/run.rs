@@ -127,7 +127,7 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
     let cadences = tasks::cadences(&plan, active_ns);
     let report_start = cadences.iter().any(|cadence| cadence.start);
     let task_count = plan.tasks.len();
-    let roots = Roots::new(&arguments.log_root)?;
+    let roots = Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?);
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let pipeline = Pipeline::start(plan, &roots, enricher, Overflow::Drop).map_err(|errors| all(&errors))?;
     let live = match Live::start(&options(arguments, report_start)) {
