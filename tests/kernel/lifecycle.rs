@@ -269,6 +269,56 @@ fn every_refusal_names_cause_and_remedy_and_leaves_nothing() -> Result<()> {
 }
 
 #[test]
+fn it_says_so_when_nothing_passes_and_when_no_interface_is_watched() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let tasks = tasks(folder.path(), EVERYTHING)?;
+    let mut daemon = Daemon::start(&pair.near, &tasks, &logs, &["--live"])?;
+    let hint = daemon.wait_for("nothing has passed")?;
+    ensure!(hint.contains("ping") && hint.contains("interfaces"), "{hint}");
+    daemon.stop()?.check()?;
+    ensure!(files(&logs)?.is_empty(), "a file without a record: {:?}", files(&logs)?);
+
+    let empty = Netns::new("empty")?;
+    let mut daemon = Daemon::spawn(&empty, &tasks, &logs, &[])?;
+    daemon.wait_for("no interface is watched")?;
+    daemon.wait_for("\"watching\"")?;
+    daemon.stop()?.check()
+}
+
+#[test]
+fn an_interface_that_goes_leaves_its_counts_and_nothing_else() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let daemon = Daemon::start(&pair.near, &tasks(folder.path(), EVERYTHING)?, &logs, &[])?;
+    ping(&pair, FAR, 5)?;
+    pair.far.run(&["ip", "link", "delete", INTERFACE])?;
+    // It comes back, as another interface of the same name, and is watched again.
+    let (near, far) = (pair.near.name(), pair.far.name());
+    run(
+        "ip",
+        &["link", "add", INTERFACE, "netns", near, "type", "veth", "peer", "name", INTERFACE, "netns", far],
+    )?;
+    pair.near.run(&["ip", "address", "add", "10.78.0.1/24", "dev", INTERFACE])?;
+    pair.far.run(&["ip", "address", "add", "10.78.0.2/24", "dev", INTERFACE])?;
+    for netns in [&pair.near, &pair.far] {
+        netns.run(&["ip", "link", "set", INTERFACE, "up"])?;
+    }
+    until("the new interface's programs", || Ok(attached(&pair.near)? == 2))?;
+    ping(&pair, "10.78.0.2", 7)?;
+    daemon.stop()?.check()?;
+    let sums = sums(&all(&logs, "all-")?);
+    let packets = |from: &str, to: &str| {
+        sums.get(&("ICMPv4".into(), from.into(), 0, to.into(), 0)).map_or(0, |sum| sum.packets)
+    };
+    ensure!((packets("10.77.0.1", FAR), packets(FAR, "10.77.0.1")) == (5, 5), "{sums:?}");
+    ensure!((packets("10.78.0.1", "10.78.0.2"), packets("10.78.0.2", "10.78.0.1")) == (7, 7), "{sums:?}");
+    Ok(())
+}
+
+#[test]
 fn two_daemons_never_share_a_file() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let logs = folder.path().join("logs");

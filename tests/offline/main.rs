@@ -2,4 +2,5 @@
 #![cfg(test)]
 
 mod prefilter;
+mod readme;
 mod replay;

@@ -40,7 +40,7 @@ pub(crate) struct RunArgs {
     /// Folder below which tasks may write; may be given several times.
     #[arg(long, value_name = "DIR", default_value = LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
-    /// Stop by itself after this time.
+    /// Stop by itself after this time, e.g. 30s or 2h.
     #[arg(long = "for", value_name = "DURATION", value_parser = super::duration)]
     time: Option<SignedDuration>,
     /// Show a line of what is seen, several times a second on a terminal.
@@ -130,7 +130,7 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
     let report_start = cadences.iter().any(|cadence| cadence.start);
     let task_count = plan.tasks.len();
     let rules = plan.rules();
-    let roots = Roots::new(&arguments.log_root)?;
+    let roots = Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?);
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let pipeline = Pipeline::start(plan, &roots, enricher, Overflow::Drop).map_err(|errors| all(&errors))?;
     let live = match Live::start(&options(arguments, report_start, rules)) {
@@ -180,7 +180,8 @@ fn announce(live: &Live, tasks: usize) {
         states.iter().filter(|state| state.hook.is_some()).map(|state| &*state.name).collect();
     if watched.is_empty() {
         tracing::warn!(
-            "no interface is watched; see `flowlog interfaces` for why each is left out, or name one with --interface"
+            "no interface is watched; see `{} interfaces` for why each is left out, or name one with --interface",
+            super::called()
         );
     }
     tracing::info!(interfaces = watched.join(" "), tasks, "watching");
@@ -191,6 +192,7 @@ fn report(done: Done, output: Format) -> anyhow::Result<ExitCode> {
     let books = Books {
         capture,
         decode,
+        recorded: None,
         tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
     };
     summary::print(&books, &finished, &files(&finished), output)?;

@@ -6,6 +6,7 @@
 use flowlog_abi::protocol;
 
 use super::{Matcher, Spec};
+use crate::record::End;
 use crate::record::rules::{Group, Rules};
 
 /// Protocols whose records have ports.
@@ -29,14 +30,14 @@ impl Spec {
 
 fn narrow(group: &mut Group, matcher: &Matcher) {
     match matcher {
-        Matcher::SourceIp(addresses) => group.source = Some(addresses.prefixes().collect()),
-        Matcher::DestinationIp(addresses) => group.destination = Some(addresses.prefixes().collect()),
-        Matcher::SourcePort(ports) => {
-            group.source_ports = Some(ports.numbers().collect());
-            group.only_protocols(WITH_PORTS);
-        }
-        Matcher::DestinationPort(ports) => {
-            group.destination_ports = Some(ports.numbers().collect());
+        Matcher::Ip(End::Source, addresses) => group.source = Some(addresses.prefixes().collect()),
+        Matcher::Ip(End::Destination, addresses) => group.destination = Some(addresses.prefixes().collect()),
+        Matcher::Port(end, ports) => {
+            let numbers = Some(ports.numbers().collect());
+            match end {
+                End::Source => group.source_ports = numbers,
+                End::Destination => group.destination_ports = numbers,
+            }
             group.only_protocols(WITH_PORTS);
         }
         Matcher::Protocol(protocols) => group.only_protocols(protocols.numbers()),
