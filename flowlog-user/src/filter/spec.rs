@@ -133,7 +133,7 @@ fn check_http(fields: &Fields<'_>, matchers: &[Matcher], problems: &mut Problems
     }
     for (name, entry) in fields.iter().filter(|(name, _)| name.starts_with("http_")) {
         let Value::List(items) = &entry.value.value else { continue };
-        let values: Vec<String> = items.iter().map(Tree::kind).collect();
+        let values: Vec<String> = items.iter().map(show).collect();
         if !values.is_empty() {
             let message = format!(
                 "`{name}` ({}) can hold only for events of type 129 (L7), and `event_type` has others only; add {{type: 129}} \
@@ -141,6 +141,19 @@ fn check_http(fields: &Fields<'_>, matchers: &[Matcher], problems: &mut Problems
                 values.join(", ")
             );
             problems.error(&entry.place, message);
+        }
+    }
+}
+
+/// A value as a message names it.
+fn show(tree: &Tree) -> String {
+    match &tree.value {
+        Value::Null => "null".into(),
+        Value::Scalar { text, .. } => format!("`{text}`"),
+        Value::List(items) => items.iter().map(show).collect::<Vec<_>>().join(", "),
+        Value::Map(entries) => {
+            let entries = entries.iter().map(|entry| format!("{}: {}", entry.key, show(&entry.value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
     }
 }
