@@ -50,3 +50,30 @@ pub const CEL_DEPTH_MAX: u16 = 64;
 
 /// Steps that evaluating a CEL expression may take on one flow; beyond it the flow does not match.
 pub const CEL_STEPS_MAX: u32 = 100_000;
+
+/// Bytes that compressors of open frames take over all tasks; a task beyond it writes a frame at each flush.
+pub const COMPRESSORS_BYTES_MAX: usize = 96 << 20;
+
+/// Compressors that tasks beyond that share, each for a moment.
+pub const COMPRESSORS_SHARED: usize = 4;
+
+/// Bytes of lines that wait for a shared compressor at most.
+pub const UNCOMPRESSED_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of lines that one task keeps while its file cannot be written; what comes then is lost.
+pub const WAITING_BYTES_MAX: u64 = 1 << 20;
+
+/// Milliseconds between two attempts to write to a file in trouble.
+pub const RETRY_MS: u64 = 1_000;
+
+/// Milliseconds between two log messages about a file that stays in trouble.
+pub const TROUBLE_LOG_MS: u64 = 60_000;
+
+/// Milliseconds between two notices of loss in a task's file, for each place.
+pub const NOTICE_MS: u64 = 1_000;
+
+/// Milliseconds between two syncs of a file with `fileSync: interval`.
+pub const SYNC_MS: u64 = 1_000;
+
+/// Milliseconds between two looks for files older than `fileMaxAge`.
+pub const AGE_CHECK_MS: u64 = 60_000;

@@ -44,6 +44,8 @@ pub struct Pipeline {
     enricher: Enricher,
     overflow: Overflow,
     finished: Vec<Finished>,
+    /// Events recorded elsewhere have been shown.
+    recorded: bool,
 }
 
 impl Pipeline {
@@ -64,6 +66,7 @@ impl Pipeline {
             enricher,
             overflow,
             finished: Vec::new(),
+            recorded: false,
         };
         let mut errors = Vec::new();
         for planned in plan.tasks {
@@ -109,7 +112,9 @@ impl Pipeline {
         let now_ns = wall_ns();
         for lane in &mut self.lanes {
             if over(&lane.planned, now_ns) {
-                self.finished.extend(lane.running.take().map(Running::finish));
+                let ended =
+                    lane.running.take().map(|running| running.finish_because("the task's end has come"));
+                self.finished.extend(ended);
             }
             let Some(running) = &lane.running else { continue };
             let Some(flows) = batch.flows.get(usize::from(lane.planned.cadence)) else { continue };
@@ -122,6 +127,7 @@ impl Pipeline {
 
     /// Shows recorded events to every task, each once, whatever the task's cadence.
     pub fn take_recorded(&mut self, events: &[Foreign]) {
+        self.recorded = true;
         for lines in &mut self.lines {
             lines.clear();
         }
@@ -138,7 +144,8 @@ impl Pipeline {
                     return None;
                 }
                 chunk.extend_from_slice(lines.line(at, |text| foreign::encode(event, mask, text)));
-                Some(event.time_ns().unwrap_or(now_ns))
+                let time_ns = event.time_ns().unwrap_or(now_ns);
+                Some((time_ns, time_ns))
             });
             if let Some(chunk) = chunk {
                 running.write(chunk, self.overflow);
@@ -154,7 +161,8 @@ impl Pipeline {
     /// Writes what is queued and closes every file.
     pub fn finish(mut self) -> Vec<Finished> {
         let running: Vec<Running> = self.lanes.drain(..).filter_map(|lane| lane.running).collect();
-        self.finished.extend(running.into_iter().map(Running::finish));
+        let finish = if self.recorded { Running::finish_recorded } else { Running::finish };
+        self.finished.extend(running.into_iter().map(finish));
         self.finished
     }
 }
@@ -171,32 +179,33 @@ fn take(flows: &[Flow], node: &Node, task: &Planned, running: &Running, lines: &
             return None;
         }
         chunk.extend_from_slice(lines.line(at, |text| json::encode(flow, node, &task.mask, text)));
-        Some(flow.last_seen_ns)
+        Some((flow.last_seen_ns, flow.first_seen_ns))
     })
 }
 
-/// Collects the lines of the records that a task takes; `line` appends one and says its time. Counts every record.
+/// Collects the lines of the records that a task takes; `line` appends one and says its time and when
+/// its interval began. Counts every record.
 fn collect<R>(
     shown: &[R],
     running: &Running,
-    mut line: impl FnMut(usize, &R, &mut Vec<u8>) -> Option<i64>,
+    mut line: impl FnMut(usize, &R, &mut Vec<u8>) -> Option<(i64, i64)>,
 ) -> Option<Chunk> {
     let mut chunk = Vec::new();
     let mut records = 0_u32;
-    let mut times: Option<(i64, i64)> = None;
+    let mut times: Option<(i64, i64, i64)> = None;
     for (at, record) in shown.iter().enumerate() {
-        let Some(time_ns) = line(at, record, &mut chunk) else { continue };
+        let Some((time_ns, from_ns)) = line(at, record, &mut chunk) else { continue };
         records += 1;
-        let (first, last) = times.unwrap_or((time_ns, time_ns));
-        times = Some((first.min(time_ns), last.max(time_ns)));
+        let (first, last, from) = times.unwrap_or((time_ns, time_ns, from_ns));
+        times = Some((first.min(time_ns), last.max(time_ns), from.min(from_ns)));
     }
     let counters = running.counters();
     let (decoded, matched) = (shown.len() as u64, u64::from(records));
     counters.decoded.add(decoded);
     counters.matched.add(matched);
     counters.not_matched.add(decoded - matched);
-    let (first_ns, last_ns) = times?;
-    Some(Chunk { lines: Bytes::from(chunk), records, first_ns, last_ns })
+    let (first_ns, last_ns, seen_from_ns) = times?;
+    Some(Chunk { lines: Bytes::from(chunk), records, first_ns, last_ns, seen_from_ns })
 }
 
 /// The flows of a batch as lines under one mask, each encoded when the first task asks for it.

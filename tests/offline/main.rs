@@ -2,4 +2,5 @@
 #![cfg(test)]
 
 mod hubble;
+mod readme;
 mod replay;

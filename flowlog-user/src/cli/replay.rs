@@ -78,7 +78,7 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let (node_name, cluster_name) = arguments.node.names();
     let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;
     let node = Arc::new(node);
-    let roots = Roots::new(&roots)?;
+    let roots = Roots::new(&roots)?.with_node(&node.name);
     let mut pipeline =
         Pipeline::start(plan, &roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;
 

@@ -39,7 +39,7 @@ pub(crate) struct RunArgs {
     /// Folder below which tasks may write; may be given several times.
     #[arg(long, value_name = "DIR", default_value = LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
-    /// Stop by itself after this time.
+    /// Stop by itself after this time, e.g. 30s or 2h.
     #[arg(long = "for", value_name = "DURATION", value_parser = super::duration)]
     time: Option<SignedDuration>,
     /// Show a line of what is seen, several times a second on a terminal.
@@ -127,7 +127,7 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
     let cadences = tasks::cadences(&plan, active_ns);
     let report_start = cadences.iter().any(|cadence| cadence.start);
     let task_count = plan.tasks.len();
-    let roots = Roots::new(&arguments.log_root)?;
+    let roots = Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?);
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let pipeline = Pipeline::start(plan, &roots, enricher, Overflow::Drop).map_err(|errors| all(&errors))?;
     let live = match Live::start(&options(arguments, report_start)) {
@@ -177,7 +177,8 @@ fn announce(live: &Live, tasks: usize) {
         states.iter().filter(|state| state.hook.is_some()).map(|state| &*state.name).collect();
     if watched.is_empty() {
         tracing::warn!(
-            "no interface is watched; see `flowlog interfaces` for why each is left out, or name one with --interface"
+            "no interface is watched; see `{} interfaces` for why each is left out, or name one with --interface",
+            super::called()
         );
     }
     tracing::info!(interfaces = watched.join(" "), tasks, "watching");

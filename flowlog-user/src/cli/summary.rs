@@ -65,10 +65,12 @@ fn captured(text: &mut String, books: &Books) {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{} connections, {} packets, {}; {} packets were no IP, {} not understood, {} lost",
+        "{} connections, {} packets, {}; beside them {} seen again at another interface, {} no IP, {} not understood, \
+         {} lost",
         count(books.capture.kernel.connections),
-        count(packets.seen.packets),
-        bytes(packets.seen.bytes),
+        count(packets.counted.packets + packets.alone.packets),
+        bytes(packets.counted.bytes + packets.alone.bytes),
+        count(packets.elsewhere.packets),
         count(packets.not_ip.packets),
         count(packets.unparsed.packets),
         count(packets.lost.packets),
@@ -121,7 +123,7 @@ fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
         }
         let folders: std::collections::BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
         for folder in folders {
-            let _ = writeln!(text, "read them with:  flowlog cat {} -o table", folder.display());
+            let _ = writeln!(text, "read them with:  {} cat {} -o table", super::called(), folder.display());
         }
     }
     text

@@ -55,13 +55,16 @@ pub(crate) fn problems(found: &Problems) -> impl Iterator<Item = String> {
 #[must_use]
 pub(crate) fn describe(task: &Planned) -> String {
     let write = &task.spec.file;
+    let total = match write.total_bytes_max {
+        u64::MAX => "as much on disk as age and free space allow".into(),
+        total => format!("at most {} on disk", bytes(total)),
+    };
     format!(
-        "task {}: {} ({}), rotated at {}, at most {} on disk, mode {:04o}",
+        "task {}: {} ({}), rotated at {}, {total}, mode {:04o}",
         task.spec.name,
         write.live_path().display(),
         write.compression.name(),
         bytes(write.size_bytes_max),
-        bytes(write.total_bytes_max),
         write.mode,
     )
 }

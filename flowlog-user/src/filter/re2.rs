@@ -86,7 +86,7 @@ fn group(text: &mut Text<'_>, out: &mut String) -> Result<(), String> {
     if matches!(text.peek(), Some('P' | '<')) {
         return Ok(());
     }
-    while let Some(c) = text.next() {
+    for c in text.by_ref() {
         out.push(c);
         match c {
             'i' | 'm' | 's' | 'U' | '-' => {}

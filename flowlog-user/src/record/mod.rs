@@ -6,6 +6,7 @@
 //! To add a field: a line in [`fields`], a member of [`Flow`] or [`Node`], and the compiler and the tests of the
 //! field table name the rest.
 
+pub mod container;
 mod derived;
 mod facts;
 pub mod fields;

@@ -196,6 +196,8 @@ fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
         "disk_bytes": task.disk_bytes.get(),
         "dropped": { "queue_full": task.dropped_queue_full.get(), "write_error": task.dropped_write_error.get() },
         "rotations": task.rotations.get(),
+        "notices": task.notices.get(),
+        "trouble": task.trouble.get().as_deref(),
     })
 }
 

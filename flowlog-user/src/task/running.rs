@@ -4,14 +4,15 @@
 //! as dropped.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
+use crate::clock::wall_ns;
 use crate::limits::WRITER_QUEUE_CHUNKS;
 use crate::metrics::TaskCounters;
-use crate::write::{Chunk, Error, Roots, Salvaged, Spec, Writer};
+use crate::write::{Chunk, Error, Place, Roots, Salvaged, Spec, Writer};
 
 /// What to do with a chunk that finds the queue full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Running {
     name: Arc<str>,
     counters: Arc<TaskCounters>,
     sender: SyncSender<Chunk>,
+    /// Why it stops, for the task's last line.
+    reason: Arc<OnceLock<&'static str>>,
     thread: JoinHandle<Option<PathBuf>>,
 }
 
@@ -52,18 +55,20 @@ impl Running {
         let (sender, receiver) = sync_channel(WRITER_QUEUE_CHUNKS);
         let counters = Arc::new(TaskCounters::default());
         let shared = Arc::clone(&counters);
+        let reason = Arc::new(OnceLock::new());
+        let why = Arc::clone(&reason);
         let name: Arc<str> = spec.task.as_str().into();
         let thread = Builder::new()
             .name("flowlog-write".into())
             .stack_size(512 << 10)
-            .spawn(move || write_all(writer, &receiver, &shared))
+            .spawn(move || write_all(writer, &receiver, &shared, &why))
             .map_err(|source| Error::Io {
                 task: spec.task.clone(),
                 what: "start a thread for",
                 path: spec.live_path(),
                 source,
             })?;
-        Ok((Self { name, counters, sender, thread }, salvaged))
+        Ok((Self { name, counters, sender, reason, thread }, salvaged))
     }
 
     /// The task's name.
@@ -101,7 +106,20 @@ impl Running {
     /// Writes what is queued, closes the file and waits for it.
     #[must_use]
     pub fn finish(self) -> Finished {
-        let Self { name, counters, sender, thread } = self;
+        self.finish_because(STOPPED)
+    }
+
+    /// As [`Self::finish`], but without a last line of ours: what was recorded elsewhere is written as it came.
+    #[must_use]
+    pub fn finish_recorded(self) -> Finished {
+        self.finish_because("")
+    }
+
+    /// As [`Self::finish`], with another reason in the file's last line.
+    #[must_use]
+    pub fn finish_because(self, why: &'static str) -> Finished {
+        let Self { name, counters, sender, reason, thread } = self;
+        reason.get_or_init(|| why);
         drop(sender);
         let last_file = thread.join().unwrap_or_else(|_| {
             tracing::error!(task = %name, "the writer died; its last records may be missing from the file");
@@ -111,21 +129,32 @@ impl Running {
     }
 }
 
-fn write_all(mut writer: Writer, chunks: &Receiver<Chunk>, counters: &TaskCounters) -> Option<PathBuf> {
+/// Why a task stops when nobody says otherwise.
+const STOPPED: &str = "flowlog was stopped";
+
+fn write_all(
+    mut writer: Writer,
+    chunks: &Receiver<Chunk>,
+    counters: &TaskCounters,
+    reason: &OnceLock<&'static str>,
+) -> Option<PathBuf> {
+    let mut queue = QueueLosses { seen: 0, checked_ns: wall_ns() };
     loop {
         let next = match writer.deadline() {
             Some(at) => chunks.recv_timeout(at.saturating_duration_since(Instant::now())),
             None => chunks.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        let outcome = match &next {
+        queue.note(&mut writer, counters);
+        // The writer itself tries again, counts and tells the log; its state says what the trouble is.
+        let _ = match &next {
             Ok(chunk) => writer.append(chunk),
             Err(RecvTimeoutError::Timeout) => writer.tick(Instant::now()),
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "records could not be written; trying a new file with the next ones");
-        }
         account(&mut writer, counters);
+    }
+    if let Err(error) = writer.gone(reason.get().unwrap_or(&STOPPED)) {
+        tracing::warn!(%error, "the task's last line is missing");
     }
     let last_file = writer.close().map(|closed| closed.path).unwrap_or_else(|error| {
         tracing::warn!(%error, "the file could not be closed properly");
@@ -135,6 +164,29 @@ fn write_all(mut writer: Writer, chunks: &Receiver<Chunk>, counters: &TaskCounte
     last_file
 }
 
+/// What found the queue full, handed to the writer so that the file says so.
+struct QueueLosses {
+    seen: u64,
+    checked_ns: i64,
+}
+
+impl QueueLosses {
+    fn note(&mut self, writer: &mut Writer, counters: &TaskCounters) {
+        let (now, now_ns) = (counters.dropped_queue_full.get(), wall_ns());
+        if now > self.seen {
+            writer.note_lost(
+                Place::Queue,
+                now - self.seen,
+                self.checked_ns,
+                now_ns,
+                "the task's queue was full",
+            );
+            self.seen = now;
+        }
+        self.checked_ns = now_ns;
+    }
+}
+
 fn account(writer: &mut Writer, counters: &TaskCounters) {
     let written = writer.take_written();
     counters.written.add(written.records);
@@ -142,4 +194,6 @@ fn account(writer: &mut Writer, counters: &TaskCounters) {
     counters.disk_bytes.add(written.disk_bytes);
     counters.dropped_write_error.add(written.lost);
     counters.rotations.add(written.rotations);
+    counters.notices.add(written.notices);
+    counters.trouble.set(writer.trouble());
 }

@@ -217,17 +217,17 @@ impl<'s> Checker<'s> {
         let depth = self.locals.len();
         self.locals.push((of.iter_var.clone(), item));
         self.locals.push((of.accu_var.clone(), start_type.clone()));
-        let inner = self.inner(of, start_type);
+        let inner = self.inner(of, &start_type);
         self.locals.truncate(depth);
         let (condition, step, result, result_type) = inner?;
         let node = Comprehension { range, start, condition, step, result };
         Ok((Node::Comprehension(Box::new(node)), result_type))
     }
 
-    fn inner(&mut self, of: &ComprehensionExpr, start: Type) -> Result<(Node, Node, Node, Type), String> {
+    fn inner(&mut self, of: &ComprehensionExpr, start: &Type) -> Result<(Node, Node, Node, Type), String> {
         let (condition, condition_type) = self.check(&of.loop_cond)?;
         let (step, step_type) = self.check(&of.loop_step)?;
-        if !condition_type.fits(&Type::Bool) || !step_type.fits(&start) {
+        if !condition_type.fits(&Type::Bool) || !step_type.fits(start) {
             return Err(format!("each step gives {step_type}, expected {start}"));
         }
         if let Some((_, accumulated)) = self.locals.last_mut() {

@@ -12,6 +12,8 @@ mod resolve;
 mod typing;
 mod value;
 
+use std::thread::Builder;
+
 use cel::parser::Parser;
 
 use self::check::Checker;
@@ -26,6 +28,9 @@ use crate::tree::{Problems, Tree};
 /// CEL expressions, one of which must be true of the flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expressions(Vec<Expression>);
+
+/// Stack of the thread that parses an expression.
+const PARSER_STACK_BYTES: usize = 16 << 20;
 
 #[derive(Clone, Debug)]
 struct Expression {
@@ -69,6 +74,33 @@ fn compile(source: &str) -> Result<Expression, String> {
     if source.chars().count() > CEL_CHARACTERS_MAX {
         return Err(format!("it has more than {CEL_CHARACTERS_MAX} characters; make it shorter"));
     }
+    if nesting(source) > CEL_DEPTH_MAX {
+        return Err(format!("it is nested deeper than {CEL_DEPTH_MAX} brackets; make it flatter"));
+    }
+    // The parser goes deep on the stack; configuration is read on threads that may not have that much.
+    let compile = || parse(source);
+    let outcome = std::thread::scope(|scope| {
+        let thread = Builder::new().stack_size(PARSER_STACK_BYTES).spawn_scoped(scope, compile);
+        thread.map_err(|error| format!("no thread to parse it: {error}"))?.join().map_err(|_| String::new())
+    });
+    outcome.unwrap_or_else(|what| Err(format!("it cannot be parsed {what}")))
+}
+
+/// Brackets that stand open at most. Those in strings count too, which only refuses what nobody writes.
+fn nesting(source: &str) -> u16 {
+    let (mut open, mut deepest) = (0_u16, 0_u16);
+    for c in source.chars() {
+        match c {
+            '(' | '[' | '{' | '?' => open = open.saturating_add(1),
+            ')' | ']' | '}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    deepest
+}
+
+fn parse(source: &str) -> Result<Expression, String> {
     let parsed = Parser::new().max_recursion_depth(CEL_DEPTH_MAX).parse_with_source_info(source);
     let (expression, info) = parsed.map_err(|errors| match errors.errors.first() {
         Some(error) => format!("at column {}: {}", error.pos.1, error.msg),

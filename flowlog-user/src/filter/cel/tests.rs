@@ -134,6 +134,18 @@ fn what_is_wrong_is_found_before_it_runs() {
     assert!(compile(&long).unwrap_err().contains("more than 4096 characters"));
     let deep = format!("{}true{}", "(".repeat(500), ")".repeat(500));
     assert!(compile(&deep).is_err());
+    for flat in [
+        format!("{}true", "!".repeat(3000)),
+        format!("_flow{}", ".l4".repeat(1300)),
+        format!("{}true", "true ? true : ".repeat(290)),
+        format!("{}true{}", "[".repeat(2000), "]".repeat(2000)),
+        format!("{}true", "(".repeat(4000)),
+        format!("{}true", "-".repeat(4000)),
+        format!("true{}", " && true".repeat(500)),
+        format!("true{}", "[0]".repeat(1300)),
+    ] {
+        let _ = compile(&flat);
+    }
     let chain = format!("0{} == 0", "+1".repeat(1000));
     assert!(compile(&chain).unwrap_err().contains("deeper than"));
 }
