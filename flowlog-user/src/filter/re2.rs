@@ -212,16 +212,35 @@ fn class(text: &mut Text<'_>, out: &mut String) -> Result<(), String> {
         let Some(c) = text.next() else { return Err("a `[` without its `]`".into()) };
         match c {
             ']' if !first => break,
-            '\\' => class_escape(text, out, true)?,
             '[' if text.peek() == Some(&':') => posix(text, out)?,
-            // Those have a meaning of their own in `regex` only.
-            '[' | ']' | '&' | '~' | '^' => code(u32::from(c), out),
-            '-' if !first && text.peek() == Some(&'-') => code(u32::from(c), out),
-            _ => out.push(c),
+            '\\' if text.peek().is_some_and(|c| "dDsSwWpP".contains(*c)) => class_escape(text, out, true)?,
+            _ => {
+                member(c, text, out)?;
+                let after: Vec<char> = text.clone().take(2).collect();
+                // A hyphen at the end stands for itself.
+                if let ['-', end] = after[..]
+                    && end != ']'
+                {
+                    text.next();
+                    out.push('-');
+                    text.next();
+                    member(end, text, out)?;
+                }
+            }
         }
         first = false;
     }
     out.push(']');
+    Ok(())
+}
+
+/// One character of a class, written so that it means nothing else.
+fn member(c: char, text: &mut Text<'_>, out: &mut String) -> Result<(), String> {
+    match c {
+        '\\' => class_escape(text, out, true)?,
+        c if c.is_ascii_alphanumeric() => out.push(c),
+        c => code(u32::from(c), out),
+    }
     Ok(())
 }
 

@@ -34,6 +34,9 @@ pub struct Spec {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowFilter(pub Vec<Matcher>);
 
+/// Part of each warning about data that no record of ours has; recorded flows of others may have it.
+pub const NOT_RECORDED: &str = "no record of this version has";
+
 /// Every field of Hubble's `FlowFilter` (Cilium 1.19.4): proto name, JSON name.
 const FIELDS: &[Name] = &[
     ("uuid", "uuid"),
@@ -116,8 +119,15 @@ fn filter(tree: &Tree, problems: &mut Problems) -> FlowFilter {
         return FlowFilter::default();
     }
     let fields = json::message(tree, "filter field", FIELDS, problems);
-    let matchers: Vec<Matcher> =
-        fields.iter().filter_map(|(name, entry)| matcher(name, entry, problems)).collect();
+    let mut matchers = Vec::new();
+    for (name, entry) in fields.iter() {
+        let Some(matcher) = matcher(name, entry, problems) else { continue };
+        if !matcher.is_recorded() {
+            let message = format!("sees nothing: {NOT_RECORDED} what `{name}` looks at");
+            problems.warning(&entry.place, message);
+        }
+        matchers.push(matcher);
+    }
     check_http(&fields, &matchers, problems);
     FlowFilter(matchers)
 }
