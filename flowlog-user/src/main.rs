@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Command::Check(check) => cli::check::check(&check),
         Command::Cat(cat) => cli::cat::cat(&cat),
         Command::Replay(replay) => cli::replay::replay(&replay),
+        Command::Explain(explain) => cli::explain::explain(&explain),
         Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),
         Command::Completions(completions) => cli::completions::completions(&completions),
     };

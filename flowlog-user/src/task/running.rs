@@ -109,6 +109,12 @@ impl Running {
         self.finish_because(STOPPED)
     }
 
+    /// As [`Self::finish`], but without a last line of ours: what was recorded elsewhere is written as it came.
+    #[must_use]
+    pub fn finish_recorded(self) -> Finished {
+        self.finish_because("")
+    }
+
     /// As [`Self::finish`], with another reason in the file's last line.
     #[must_use]
     pub fn finish_because(self, why: &'static str) -> Finished {
