@@ -9,6 +9,7 @@ pub(crate) mod completions;
 mod data_plane;
 pub(crate) mod interfaces;
 mod live_line;
+pub(crate) mod open_files;
 pub(crate) mod replay;
 pub(crate) mod run;
 mod summary;
