@@ -191,7 +191,7 @@ async fn asked_again() -> anyhow::Result<()> {
     tokio::time::sleep(PATIENCE).await;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    tracing::warn!("files are still being closed; another signal ends this without them");
+    tracing::warn!("still draining and closing files; another signal ends this at once");
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
