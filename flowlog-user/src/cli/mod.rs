@@ -27,6 +27,7 @@ use jiff::SignedDuration;
 /// connections are written, with which fields, to which compressed log file.
 #[derive(Debug, Parser)]
 #[command(
+    name = "flowlog",
     version,
     propagate_version = true,
     after_help = "\
