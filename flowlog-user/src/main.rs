@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Command::Run(run) => cli::run::run(&run),
         Command::Check(check) => cli::check::check(&check),
         Command::Cat(cat) => cli::cat::cat(&cat),
+        Command::Verify(verify) => cli::verify::verify(&verify),
         Command::Replay(replay) => cli::replay::replay(&replay),
         Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),
         Command::Completions(completions) => cli::completions::completions(&completions),

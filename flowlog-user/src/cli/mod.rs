@@ -13,6 +13,7 @@ pub(crate) mod replay;
 pub(crate) mod run;
 mod summary;
 mod tasks;
+pub(crate) mod verify;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Check(check::CheckArgs),
     /// Print what is in log files and folders, live or finished, in order of time.
     Cat(cat::CatArgs),
+    /// Check whole log files: frames, checksums, lines, index; exit code 1 when anything is wrong.
+    Verify(verify::VerifyArgs),
     /// Put a capture file through the same parser, table, filters and writers; needs no privilege.
     Replay(replay::ReplayArgs),
     /// List this machine's interfaces: role, and why some are left out.

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::fs::fdatasync;
 use rustix::io::Errno;
 
 use super::super::backlog::Backlog;
@@ -155,7 +154,7 @@ impl Writer {
         if !due || !live.dirty {
             return Ok(());
         }
-        match fdatasync(&live.file) {
+        match live.file.sync_data() {
             Ok(()) => {
                 (live.synced, live.dirty) = (Instant::now(), false);
                 Ok(())
@@ -302,7 +301,7 @@ impl Writer {
             return Ok(None);
         }
         if live.dirty
-            && let Err(error) = fdatasync(&live.file)
+            && let Err(error) = live.file.sync_data()
         {
             let error = self.folder.io("sync", &self.names.live, error);
             self.doubt(&error);

@@ -393,3 +393,7 @@ mod tests;
 #[cfg(test)]
 #[path = "frame_tests.rs"]
 mod frame_tests;
+
+#[cfg(test)]
+#[path = "retention_tests.rs"]
+mod retention_tests;
