@@ -36,6 +36,21 @@ pub const UPDATE_INTERVAL_MS_MIN: u64 = 1_000;
 /// Milliseconds that a task's `fileRotationInterval` must have.
 pub const ROTATION_INTERVAL_MS_MIN: u64 = 1_000;
 
+/// Bytes that a regular expression of a filter may take when compiled.
+pub const REGEX_BYTES_MAX: usize = 4 << 20;
+
+/// Depth to which a regular expression may be nested.
+pub const REGEX_DEPTH_MAX: u32 = 250;
+
+/// Characters of a CEL expression, as many as Hubble takes.
+pub const CEL_CHARACTERS_MAX: usize = 4096;
+
+/// Depth to which a CEL expression may be nested.
+pub const CEL_DEPTH_MAX: u16 = 64;
+
+/// Steps that evaluating a CEL expression may take on one flow; beyond it the flow does not match.
+pub const CEL_STEPS_MAX: u32 = 100_000;
+
 /// Bytes that compressors of open frames take over all tasks; a task beyond it writes a frame at each flush.
 pub const COMPRESSORS_BYTES_MAX: usize = 96 << 20;
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use aya::programs::{SchedClassifier, TcAttachType};
 use flowlog_tests::daemon::{Daemon, PATIENCE, binary};
 use flowlog_tests::netns::{FAR, INTERFACE, Netns, Pair, run};
-use flowlog_tests::records::{all, files, sums, zstdcat};
+use flowlog_tests::records::{Record, all, files, sums, zstdcat};
 use flowlog_tests::traffic::{ping, udp};
 use rustix::process::Signal;
 
@@ -165,6 +165,37 @@ fn the_first_record_is_on_disk_within_two_seconds_and_idling_costs_next_to_nothi
     ensure!(kib < 64 << 10, "{kib} KiB resident");
     ensure!(ticks <= 5, "{ticks} ticks in {idle:?}");
     daemon.stop()?.check()
+}
+
+#[test]
+fn flows_whose_interfaces_are_all_gone_end_as_unwatched() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let (near, far) = (pair.near.name(), pair.far.name());
+    run("ip", &["link", "add", "fl1", "netns", near, "type", "veth", "peer", "name", "fl1", "netns", far])?;
+    for (netns, address) in [(&pair.near, "10.78.0.1/24"), (&pair.far, "10.78.0.2/24")] {
+        netns.run(&["ip", "address", "add", address, "dev", "fl1"])?;
+        netns.run(&["ip", "link", "set", "fl1", "up"])?;
+    }
+    let daemon = Daemon::start(&pair.near, &tasks(folder.path(), EVERYTHING)?, &logs, &[])?;
+    let made = udp(&pair, format!("{FAR}:5353").parse()?, 10, 100)?;
+    udp(&pair, "10.78.0.2:5354".parse()?, 10, 100)?;
+    pair.near.run(&["ip", "link", "delete", INTERFACE])?;
+    let live = logs.join("all.log.zst");
+    let ends = || -> Result<Vec<Record>> {
+        let records = zstdcat(&live, false)?.into_iter().map(Record);
+        Ok(records.filter(|record| record.extension("end_reason") == "unwatched").collect())
+    };
+    until("the end of a flow of the interface that is gone", || Ok(live.is_file() && !ends()?.is_empty()))?;
+    daemon.stop()?.check()?;
+    for (tuple, sum) in sums(&all(&logs, "all-")?).iter().filter(|(tuple, _)| tuple.0 == "UDP") {
+        let gone = tuple.2 == u64::from(made.client.port()) || tuple.4 == u64::from(made.client.port());
+        let reason = if gone { "unwatched" } else { "shutdown" };
+        ensure!((sum.ends, sum.reason.as_str()) == (1, reason), "{tuple:?}: {sum:?}");
+        ensure!(sum.packets == 10, "{tuple:?}: {sum:?}");
+    }
+    Ok(())
 }
 
 /// User and system time of a process in clock ticks.

@@ -9,6 +9,8 @@ mod lifecycle;
 mod loaded;
 mod loading;
 mod packets;
+mod perf;
 mod racing;
 mod removal;
 mod reporting;
+mod reusing;

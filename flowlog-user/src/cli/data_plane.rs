@@ -192,8 +192,9 @@ impl Capture {
         let ledger = self.live.ledger()?;
         let mut seen = Seen { connections: ledger.kernel.connections, ..Seen::default() };
         for (_, _, counters) in &ledger.hooks {
-            seen.packets += counters.seen_packets;
-            seen.bytes += counters.seen_bytes;
+            seen.shown += counters.seen_packets;
+            seen.packets += counters.counted_packets + counters.alone_packets;
+            seen.bytes += counters.counted_bytes + counters.alone_bytes;
             seen.lost += counters.lost_packets;
         }
         let dropped =

@@ -10,7 +10,9 @@ use super::summary::{bytes, count};
 pub(crate) struct Seen {
     /// Connections that entered the table.
     pub(crate) connections: u64,
-    /// Packets shown to the hooks, ARP and the like included.
+    /// Packets shown to the hooks: ARP and the like too, and again at each interface crossed.
+    pub(crate) shown: u64,
+    /// Packets of connections, each once.
     pub(crate) packets: u64,
     /// Layer-2 bytes of the same.
     pub(crate) bytes: u64,
@@ -39,7 +41,7 @@ impl LiveLine {
 
     /// Shows the state; says once what to try when nothing passes.
     pub(crate) fn show(&mut self, seen: Seen) {
-        if seen.packets == 0 && self.started.elapsed() >= QUIET && !self.hinted {
+        if seen.shown == 0 && self.started.elapsed() >= QUIET && !self.hinted {
             self.hinted = true;
             self.clear();
             let _ = writeln!(

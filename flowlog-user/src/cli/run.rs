@@ -189,6 +189,7 @@ fn report(done: Done, output: Format) -> anyhow::Result<ExitCode> {
     let books = Books {
         capture,
         decode,
+        recorded: None,
         tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
     };
     summary::print(&books, &finished, &files(&finished), output)?;

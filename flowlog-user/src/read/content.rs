@@ -1,3 +1,4 @@
+use std::fs::File;
 use std::io::{self, Read};
 
 use flate2::bufread::MultiGzDecoder;
@@ -110,5 +111,40 @@ impl Content {
             Self::Plain(input)
         };
         Ok(())
+    }
+}
+
+/// A file's text from beginning to end; damage is an error.
+pub(super) struct Stream {
+    content: Content,
+    text: Vec<u8>,
+    taken: usize,
+}
+
+impl Stream {
+    pub(super) fn new(file: File) -> Self {
+        Self { content: Content::new(Input::file(file), TimeRange::default()), text: Vec::new(), taken: 0 }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.taken >= self.text.len() {
+            self.text.clear();
+            self.taken = 0;
+            match self.content.more(false, &mut self.text)? {
+                Piece::Text => {}
+                Piece::End => return Ok(0),
+                Piece::Damage { from, what, .. } => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        format!("damaged at byte {from}: {what}"),
+                    ));
+                }
+            }
+        }
+        let n = self.text.get(self.taken..).unwrap_or_default().read(into)?;
+        self.taken += n;
+        Ok(n)
     }
 }

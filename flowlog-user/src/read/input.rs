@@ -22,7 +22,11 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) const fn file(file: File) -> Self {
+    /// A file, or whatever a path or descriptor leads to: what is no regular file is a pipe.
+    pub(super) fn file(file: File) -> Self {
+        if !file.metadata().is_ok_and(|found| found.is_file()) {
+            return Self::pipe(file);
+        }
         Self { from: From::File(file), buffer: Vec::new(), taken: 0, offset: 0, read_bytes: 0 }
     }
 

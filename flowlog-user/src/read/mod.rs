@@ -1,4 +1,5 @@
-//! The room `read`: files back into records, for `flowlog cat`.
+//! The room `read`: files back into records, for `flowlog cat`; and recorded events, Hubble's or ours, for
+//! `flowlog replay --flows` ([`flows`]) and `flowlog explain` ([`event`]).
 //!
 //! In: paths of files and folders, patterns, or stdin; live or finished, compressed in whatever way their first bytes say.
 //! Out: the records as they were written, or a table, or compact lines, in time order across tasks, of a range of time if
@@ -10,10 +11,13 @@ mod cat;
 mod compact;
 mod content;
 mod error;
+mod event;
+mod flows;
 mod follow;
 mod frames;
 mod group;
 mod input;
+mod json;
 mod lines;
 mod range;
 mod sources;
@@ -23,6 +27,8 @@ mod verify;
 
 pub use cat::{Output, Request, Summary, cat};
 pub use error::{Damage, Error};
+pub use event::{Malformed, event};
+pub use flows::{BadLine, Counts, flows};
 pub use follow::follow;
 pub use range::TimeRange;
 pub use stats::Stats;
