@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Command::Run(run) => cli::run::run(&run),
         Command::Check(check) => cli::check::check(&check),
         Command::Cat(cat) => cli::cat::cat(&cat),
+        Command::Verify(verify) => cli::verify::verify(&verify),
         Command::Replay(replay) => cli::replay::replay(&replay),
         Command::Explain(explain) => cli::explain::explain(&explain),
         Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),
