@@ -161,7 +161,11 @@ impl Pipeline {
     /// Writes what is queued and closes every file.
     pub fn finish(mut self) -> Vec<Finished> {
         let running: Vec<Running> = self.lanes.drain(..).filter_map(|lane| lane.running).collect();
-        let finish = if self.recorded { Running::finish_recorded } else { Running::finish };
+        let finish = if self.recorded || self.overflow == Overflow::Wait {
+            Running::finish_recorded
+        } else {
+            Running::finish
+        };
         self.finished.extend(running.into_iter().map(finish));
         self.finished
     }
