@@ -15,7 +15,7 @@ use crate::encode::json;
 use crate::enrich::Enricher;
 use crate::record::fields::Mask;
 use crate::record::{Flow, Node};
-use crate::task::{Finished, Overflow, Plan, Planned, Running};
+use crate::task::{Finished, Overflow, Phase, Plan, Planned, Running};
 use crate::write::{Chunk, Error, Roots};
 
 /// One batch on its way.
@@ -79,7 +79,7 @@ impl Pipeline {
     }
 
     fn add(&mut self, planned: Planned, roots: &Roots) -> Result<(), Error> {
-        if over(&planned, wall_ns()) {
+        if planned.spec.phase(wall_ns()) == Phase::Ended {
             tracing::info!(task = %planned.spec.name, "the task's end has passed; its file is not opened");
             return Ok(());
         }

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use flowlog_user::capture::live::{self, Live};
 use flowlog_user::capture::{CaptureLedger, Captured};
 use flowlog_user::clock::Clock;
-use flowlog_user::decode::{Cadence, Counts, Decoder, Flows};
+use flowlog_user::decode::{Cadences, Counts, Decoder, Flows};
 use flowlog_user::enrich;
 use flowlog_user::metrics::TaskCounters;
 use flowlog_user::pipeline::{Batch, Pipeline};
@@ -82,7 +82,7 @@ impl DataPlane {
     pub(crate) fn start(
         live: Live,
         mut pipeline: Pipeline,
-        cadences: Vec<Cadence>,
+        cadences: Cadences,
         names: Names,
         control: Arc<Control>,
     ) -> anyhow::Result<Self> {

@@ -57,8 +57,8 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         roots.push(super::run::LOG_ROOT.into());
     }
     let timeouts = arguments.node.timeouts();
-    let cadences = tasks::cadences(&plan, timeouts.active_ns);
-    let report_start = cadences.iter().any(|cadence| cadence.start);
+    let cadences = tasks::cadences(&plan.cadences, timeouts.active_ns);
+    let report_start = cadences.iter().flatten().any(|cadence| cadence.start);
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let (node_name, cluster_name) = arguments.node.names();
     let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;

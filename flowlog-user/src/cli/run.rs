@@ -124,8 +124,8 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
 
     let active_ns = arguments.node.timeouts().active_ns;
-    let cadences = tasks::cadences(&plan, active_ns);
-    let report_start = cadences.iter().any(|cadence| cadence.start);
+    let cadences = tasks::cadences(&plan.cadences, active_ns);
+    let report_start = cadences.iter().flatten().any(|cadence| cadence.start);
     let task_count = plan.tasks.len();
     let roots = Roots::new(&arguments.log_root)?;
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());

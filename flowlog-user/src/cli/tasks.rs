@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use flowlog_user::config;
-use flowlog_user::decode::Cadence;
+use flowlog_user::decode::{Cadence, Cadences};
 use flowlog_user::record::Event;
-use flowlog_user::task::{Plan, Planned};
+use flowlog_user::task::{self, Plan, Planned};
 use flowlog_user::tree::Problems;
 
 use super::summary::bytes;
@@ -84,18 +84,16 @@ pub(crate) fn move_below(plan: &mut Plan, folder: &Path) -> anyhow::Result<()> {
 
 /// The cadences as the decoder takes them.
 #[must_use]
-pub(crate) fn cadences(plan: &Plan, active_ns: u64) -> Vec<Cadence> {
-    plan.cadences
-        .iter()
-        .map(|cadence| {
-            let asked_ns =
-                cadence.update_interval.and_then(|interval| u64::try_from(interval.as_nanos()).ok());
-            Cadence {
-                start: cadence.events.has(Event::Start),
-                update: cadence.events.has(Event::Update),
-                end: cadence.events.has(Event::End),
-                interval_ns: asked_ns.unwrap_or(active_ns).max(active_ns),
-            }
-        })
-        .collect()
+pub(crate) fn cadences(plan: &[task::Cadence], active_ns: u64) -> Cadences {
+    let mut cadences = Cadences::default();
+    for (slot, cadence) in cadences.iter_mut().zip(plan) {
+        let asked_ns = cadence.update_interval.and_then(|interval| u64::try_from(interval.as_nanos()).ok());
+        *slot = Some(Cadence {
+            start: cadence.events.has(Event::Start),
+            update: cadence.events.has(Event::Update),
+            end: cadence.events.has(Event::End),
+            interval_ns: asked_ns.unwrap_or(active_ns).max(active_ns),
+        });
+    }
+    cadences
 }

@@ -59,7 +59,6 @@ const NOT_SERVED: &[(&str, AsksNothing)] = &[
     ("fileGroup", never),
     ("fileSync", never),
     ("onFull", never),
-    ("start", never),
     ("rateLimit", never),
     ("where", never),
     ("anonymize", never),

@@ -13,6 +13,6 @@ mod running;
 mod spec;
 
 pub use cadence::{Cadence, Events};
-pub use plan::{Plan, Planned};
+pub use plan::{Claims, Plan, Planned};
 pub use running::{Finished, Overflow, Running};
-pub use spec::Spec;
+pub use spec::{Phase, Spec};
