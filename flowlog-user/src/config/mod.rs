@@ -4,11 +4,13 @@
 //! file, line, column and key path. What never happens here: applying anything, guessing, skipping what is invalid.
 //! Only `raw` knows YAML. To add a key of a file: a line in `document`; a task's keys belong to `task`.
 
+mod diff;
 mod document;
 mod files;
 mod load;
 mod raw;
 
+pub use diff::{Decision, Owned, Tasks, decide};
 pub use load::{Error, Loaded, load};
 
 #[cfg(test)]

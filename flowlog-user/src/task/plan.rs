@@ -68,7 +68,7 @@ pub struct Claims<'a> {
 impl<'a> Claims<'a> {
     /// Takes what the task needs, or says what somebody else has already; then nothing is taken.
     pub fn take(&mut self, spec: &'a Spec) -> Vec<Problem> {
-        let name = self.names.get(spec.name.as_str()).map(|first| taken_name(spec, first));
+        let name = self.names.get(spec.name.as_str()).map(|first| spec.name_taken_by(first));
         // `PathBuf` compares by parts: `/a//x` is `/a/x`.
         let paths = [spec.file.path.clone(), spec.file.live_path()];
         let file = paths.iter().find_map(|path| self.files.get(path)).map(|first| taken_file(spec, first));
@@ -101,9 +101,13 @@ impl<'a> Claims<'a> {
     }
 }
 
-fn taken_name(spec: &Spec, first: &Spec) -> Problem {
-    let message = format!("task name `{}` is taken at {}; choose another", spec.name, first.place.spot());
-    Problem { place: spec.place.clone(), message }
+impl Spec {
+    /// What to say when another task has the name.
+    #[must_use]
+    pub fn name_taken_by(&self, first: &Self) -> Problem {
+        let message = format!("task name `{}` is taken at {}; choose another", self.name, first.place.spot());
+        Problem { place: self.place.clone(), message }
+    }
 }
 
 fn taken_file(spec: &Spec, first: &Spec) -> Problem {
