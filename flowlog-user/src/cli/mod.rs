@@ -9,10 +9,12 @@ pub(crate) mod completions;
 mod data_plane;
 pub(crate) mod interfaces;
 mod live_line;
+mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
 mod summary;
 mod tasks;
+mod triggers;
 
 use std::path::PathBuf;
 

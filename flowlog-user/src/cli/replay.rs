@@ -57,13 +57,14 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         roots.push(super::run::LOG_ROOT.into());
     }
     let timeouts = arguments.node.timeouts();
-    let cadences = tasks::cadences(&plan.cadences, timeouts.active_ns);
+    let cadences =
+        tasks::cadences(&plan.cadences.iter().copied().map(Some).collect::<Vec<_>>(), timeouts.active_ns);
     let report_start = cadences.iter().flatten().any(|cadence| cadence.start);
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let (node_name, cluster_name) = arguments.node.names();
     let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;
     let node = Arc::new(node);
-    let roots = Roots::new(&roots)?;
+    let roots = Arc::new(Roots::new(&roots)?);
     let mut pipeline =
         Pipeline::start(plan, &roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;
 

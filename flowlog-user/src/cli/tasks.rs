@@ -84,9 +84,10 @@ pub(crate) fn move_below(plan: &mut Plan, folder: &Path) -> anyhow::Result<()> {
 
 /// The cadences as the decoder takes them.
 #[must_use]
-pub(crate) fn cadences(plan: &[task::Cadence], active_ns: u64) -> Cadences {
+pub(crate) fn cadences(plan: &[Option<task::Cadence>], active_ns: u64) -> Cadences {
     let mut cadences = Cadences::default();
     for (slot, cadence) in cadences.iter_mut().zip(plan) {
+        let Some(cadence) = cadence else { continue };
         let asked_ns = cadence.update_interval.and_then(|interval| u64::try_from(interval.as_nanos()).ok());
         *slot = Some(Cadence {
             start: cadence.events.has(Event::Start),

@@ -27,7 +27,7 @@ pub(super) fn find(path: &Path) -> Result<Vec<PathBuf>, Problem> {
 /// The folders in which a change of a path's files shows: its own, those of a folder's subfolders, and those that
 /// links lead to.
 pub(super) fn folders(path: &Path) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = path.parent().map(Path::to_path_buf).into_iter().collect();
+    let mut folders = vec![parent(path).to_owned()];
     if path.is_dir() {
         folders.push(path.to_owned());
         folders.extend(visible(path).unwrap_or_default().into_iter().filter(|path| path.is_dir()));
@@ -35,21 +35,22 @@ pub(super) fn folders(path: &Path) -> Vec<PathBuf> {
     for file in find(path).unwrap_or_default() {
         folders.extend(fs::canonicalize(file).ok().and_then(|real| real.parent().map(Path::to_path_buf)));
     }
-    for folder in &mut folders {
-        if folder.as_os_str().is_empty() {
-            *folder = ".".into();
-        }
-    }
-    folders.sort_unstable();
-    folders.dedup();
     folders
+}
+
+/// The folder in which a path's last name stands.
+pub(super) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => path,
+    }
 }
 
 /// Whether a path leads nowhere although its folder is there, so that it was taken away.
 pub(super) fn is_gone(path: &Path) -> bool {
     let missing = fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    missing && parent.is_dir()
+    missing && parent(path).is_dir()
 }
 
 fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {

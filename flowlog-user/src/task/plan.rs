@@ -42,18 +42,18 @@ impl Plan {
         }
         let cadences: Vec<Cadence> = claims.cadences.iter().map(|(cadence, _)| *cadence).collect();
         let kept = specs.into_iter().zip(refused).filter(|(_, refused)| !refused);
-        let tasks = kept.filter_map(|(spec, _)| Planned::new(spec, &cadences)).collect();
+        let of = |spec: &Spec| cadences.iter().position(|cadence| *cadence == spec.cadence);
+        let number = |spec: &Spec| of(spec).and_then(|at| u8::try_from(at).ok());
+        let tasks = kept.filter_map(|(spec, _)| Some(Planned::new(number(&spec)?, spec))).collect();
         Self { tasks, cadences }
     }
 }
 
 impl Planned {
-    /// Compiles a task; `None` when its cadence is not among those that run.
+    /// Compiles a task whose cadence has this number.
     #[must_use]
-    pub fn new(spec: Spec, cadences: &[Cadence]) -> Option<Self> {
-        let cadence = cadences.iter().position(|cadence| *cadence == spec.cadence)?;
-        let cadence = u8::try_from(cadence).ok()?;
-        Some(Self { filter: Filter::new(&spec.filter), mask: spec.mask, cadence, spec })
+    pub fn new(cadence: u8, spec: Spec) -> Self {
+        Self { filter: Filter::new(&spec.filter), mask: spec.mask, cadence, spec }
     }
 }
 

@@ -4,8 +4,8 @@
 //! as dropped.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
@@ -22,12 +22,36 @@ pub enum Overflow {
     Wait,
 }
 
+/// What a writer's thread is told.
+enum Order {
+    Write(Chunk),
+    /// Look at [`Shared::reshape`].
+    Look,
+}
+
+/// What a task and its writer's thread both see.
+#[derive(Debug)]
+struct Shared {
+    roots: Arc<Roots>,
+    counters: Arc<TaskCounters>,
+    /// Other settings for the file, until the writer has taken them.
+    reshape: Mutex<Option<Spec>>,
+}
+
 /// A running task.
 #[derive(Debug)]
 pub struct Running {
     name: Arc<str>,
+    shared: Arc<Shared>,
+    sender: SyncSender<Order>,
+    thread: JoinHandle<Option<PathBuf>>,
+}
+
+/// A task that was told to stop and writes what is queued.
+#[derive(Debug)]
+pub struct Closing {
+    name: Arc<str>,
     counters: Arc<TaskCounters>,
-    sender: SyncSender<Chunk>,
     thread: JoinHandle<Option<PathBuf>>,
 }
 
@@ -43,27 +67,32 @@ pub struct Finished {
 }
 
 impl Running {
-    /// Opens the task's file and starts its writer. Gives back what a killed process had left in the file's place.
+    /// Opens the task's file and starts its writer, which goes on with the counters. Gives back what a killed process
+    /// had left in the file's place.
     ///
     /// # Errors
     /// When the file cannot be opened or the thread cannot be started.
-    pub fn start(spec: &Spec, roots: &Roots) -> Result<(Self, Option<Salvaged>), Error> {
+    pub fn start(
+        spec: &Spec,
+        roots: &Arc<Roots>,
+        counters: Arc<TaskCounters>,
+    ) -> Result<(Self, Option<Salvaged>), Error> {
         let (writer, salvaged) = Writer::open(spec, roots)?;
         let (sender, receiver) = sync_channel(WRITER_QUEUE_CHUNKS);
-        let counters = Arc::new(TaskCounters::default());
-        let shared = Arc::clone(&counters);
+        let shared = Arc::new(Shared { roots: Arc::clone(roots), counters, reshape: Mutex::default() });
         let name: Arc<str> = spec.task.as_str().into();
+        let seen = Arc::clone(&shared);
         let thread = Builder::new()
             .name("flowlog-write".into())
             .stack_size(512 << 10)
-            .spawn(move || write_all(writer, &receiver, &shared))
+            .spawn(move || write_all(writer, &receiver, &seen))
             .map_err(|source| Error::Io {
                 task: spec.task.clone(),
                 what: "start a thread for",
                 path: spec.live_path(),
                 source,
             })?;
-        Ok((Self { name, counters, sender, thread }, salvaged))
+        Ok((Self { name, shared, sender, thread }, salvaged))
     }
 
     /// The task's name.
@@ -74,19 +103,19 @@ impl Running {
 
     /// The task's counters.
     #[must_use]
-    pub const fn counters(&self) -> &Arc<TaskCounters> {
-        &self.counters
+    pub fn counters(&self) -> &Arc<TaskCounters> {
+        &self.shared.counters
     }
 
     /// Hands records to the writer.
     pub fn write(&self, chunk: Chunk, overflow: Overflow) {
         let records = u64::from(chunk.records);
         let refused = match overflow {
-            Overflow::Wait => self.sender.send(chunk).is_err(),
-            Overflow::Drop => match self.sender.try_send(chunk) {
+            Overflow::Wait => self.sender.send(Order::Write(chunk)).is_err(),
+            Overflow::Drop => match self.sender.try_send(Order::Write(chunk)) {
                 Ok(()) => false,
                 Err(TrySendError::Full(_)) => {
-                    self.counters.dropped_queue_full.add(records);
+                    self.shared.counters.dropped_queue_full.add(records);
                     return;
                 }
                 Err(TrySendError::Disconnected(_)) => true,
@@ -94,15 +123,47 @@ impl Running {
         };
         if refused {
             // The writer's thread is gone, which only a panic there can do.
-            self.counters.dropped_write_error.add(records);
+            self.shared.counters.dropped_write_error.add(records);
         }
+    }
+
+    /// Other settings for the same live file: it is finished, and the next one begins with them.
+    pub fn reshape(&self, spec: Spec) {
+        *self.shared.reshape.lock().unwrap_or_else(PoisonError::into_inner) = Some(spec);
+        // A full queue makes the writer look by itself.
+        let _ = self.sender.try_send(Order::Look);
+    }
+
+    /// Lets the writer finish what is queued, without waiting for it.
+    #[must_use]
+    pub fn close(self) -> Closing {
+        Closing { name: self.name, counters: Arc::clone(&self.shared.counters), thread: self.thread }
     }
 
     /// Writes what is queued, closes the file and waits for it.
     #[must_use]
     pub fn finish(self) -> Finished {
-        let Self { name, counters, sender, thread } = self;
-        drop(sender);
+        self.close().wait()
+    }
+}
+
+impl Closing {
+    /// The task's name.
+    #[must_use]
+    pub const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Whether everything is written and closed.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for it.
+    #[must_use]
+    pub fn wait(self) -> Finished {
+        let Self { name, counters, thread } = self;
         let last_file = thread.join().unwrap_or_else(|_| {
             tracing::error!(task = %name, "the writer died; its last records may be missing from the file");
             None
@@ -111,35 +172,95 @@ impl Running {
     }
 }
 
-fn write_all(mut writer: Writer, chunks: &Receiver<Chunk>, counters: &TaskCounters) -> Option<PathBuf> {
+fn write_all(writer: Writer, orders: &Receiver<Order>, shared: &Shared) -> Option<PathBuf> {
+    let mut desk = Desk { writer: Ok(writer), last_file: None, shared };
     loop {
-        let next = match writer.deadline() {
-            Some(at) => chunks.recv_timeout(at.saturating_duration_since(Instant::now())),
-            None => chunks.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        let deadline = desk.writer.as_ref().ok().and_then(Writer::deadline);
+        let next = match deadline {
+            Some(at) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
+            None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        let outcome = match &next {
-            Ok(chunk) => writer.append(chunk),
-            Err(RecvTimeoutError::Timeout) => writer.tick(Instant::now()),
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "records could not be written; trying a new file with the next ones");
+        let asked = shared.reshape.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(spec) = asked {
+            desk.close();
+            desk.open(&spec);
         }
-        account(&mut writer, counters);
+        match &next {
+            Ok(Order::Write(chunk)) => desk.append(chunk),
+            Ok(Order::Look) => {}
+            Err(RecvTimeoutError::Timeout) => desk.tick(),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
     }
-    let last_file = writer.close().map(|closed| closed.path).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the file could not be closed properly");
-        None
-    });
-    account(&mut writer, counters);
-    last_file
+    desk.close();
+    desk.last_file
 }
 
-fn account(writer: &mut Writer, counters: &TaskCounters) {
-    let written = writer.take_written();
-    counters.written.add(written.records);
-    counters.written_bytes.add(written.bytes);
-    counters.disk_bytes.add(written.disk_bytes);
-    counters.dropped_write_error.add(written.lost);
-    counters.rotations.add(written.rotations);
+/// A writer's thread with its writer, or with the settings by which none could be opened.
+struct Desk<'a> {
+    writer: Result<Writer, Spec>,
+    last_file: Option<PathBuf>,
+    shared: &'a Shared,
+}
+
+impl Desk<'_> {
+    fn open(&mut self, spec: &Spec) {
+        match Writer::open(spec, &self.shared.roots) {
+            Ok((writer, salvaged)) => {
+                if let Some(salvaged) = salvaged {
+                    tracing::warn!(task = spec.task, file = %salvaged.path.display(), records = salvaged.records,
+                        damaged = salvaged.damaged, "kept what was in the file's place");
+                }
+                self.writer = Ok(writer);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no file could be begun; trying again with the next records");
+                self.writer = Err(spec.clone());
+            }
+        }
+    }
+
+    fn append(&mut self, chunk: &Chunk) {
+        if let Err(spec) = &self.writer {
+            self.open(&spec.clone());
+        }
+        match &mut self.writer {
+            Ok(writer) => said(writer.append(chunk)),
+            Err(_) => self.shared.counters.dropped_write_error.add(chunk.records.into()),
+        }
+        self.account();
+    }
+
+    fn tick(&mut self) {
+        if let Ok(writer) = &mut self.writer {
+            said(writer.tick(Instant::now()));
+        }
+        self.account();
+    }
+
+    fn close(&mut self) {
+        if let Ok(writer) = &mut self.writer {
+            match writer.close() {
+                Ok(closed) => self.last_file = closed.path.or(self.last_file.take()),
+                Err(error) => tracing::warn!(%error, "the file could not be closed properly"),
+            }
+        }
+        self.account();
+    }
+
+    fn account(&mut self) {
+        let Ok(writer) = &mut self.writer else { return };
+        let (written, counters) = (writer.take_written(), &self.shared.counters);
+        counters.written.add(written.records);
+        counters.written_bytes.add(written.bytes);
+        counters.disk_bytes.add(written.disk_bytes);
+        counters.dropped_write_error.add(written.lost);
+        counters.rotations.add(written.rotations);
+    }
+}
+
+fn said(outcome: Result<(), Error>) {
+    if let Err(error) = outcome {
+        tracing::warn!(%error, "records could not be written; trying a new file with the next ones");
+    }
 }

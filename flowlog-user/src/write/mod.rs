@@ -16,10 +16,12 @@ mod name;
 mod roots;
 mod salvage;
 mod spec;
+mod state;
 mod writer;
 
 pub use error::Error;
 pub use roots::Roots;
 pub use salvage::Salvaged;
 pub use spec::{Compression, Spec};
+pub use state::StateDir;
 pub use writer::{Chunk, Closed, Writer, Written};

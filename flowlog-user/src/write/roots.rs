@@ -12,7 +12,7 @@ use super::folder::Folder;
 pub(super) const INSIDE: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(super) const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The folders below which files may be written, opened once.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Roots {
     }
 }
 
-fn open_root(dir: &Path) -> Result<(PathBuf, OwnedFd), Error> {
+pub(super) fn open_root(dir: &Path) -> Result<(PathBuf, OwnedFd), Error> {
     let failed = |source: io::Error| Error::Root { path: dir.into(), source };
     let path = std::path::absolute(dir).map_err(failed)?;
     if path.components().any(|part| part == Component::ParentDir) {
