@@ -10,5 +10,6 @@ mod loaded;
 mod loading;
 mod packets;
 mod racing;
+mod reload;
 mod removal;
 mod reporting;

@@ -31,6 +31,9 @@ const BATCHES_WAITING: usize = 16;
 /// How often the capture thread tells what it has seen.
 const TELL: Duration = Duration::from_millis(500);
 
+/// How long the capture thread waits at most while other tasks are on their way.
+const HURRY: Duration = Duration::from_millis(2);
+
 /// What the control plane and the data plane share.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
@@ -38,6 +41,8 @@ pub(crate) struct Control {
     pub(crate) stop: AtomicBool,
     /// Set while somebody looks at [`Control::seen`].
     pub(crate) shown: AtomicBool,
+    /// Set while other tasks are on their way, so that they do not wait for an idle ring.
+    pub(crate) hurry: AtomicBool,
     /// Set when the capture has stopped by itself.
     pub(crate) failed: AtomicBool,
     seen: Mutex<Seen>,
@@ -200,7 +205,7 @@ impl Capture {
                 told = Instant::now();
                 self.tell()?;
             }
-            self.live.wait(TELL);
+            self.live.wait(if self.control.hurry.load(Ordering::Relaxed) { HURRY } else { TELL });
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ pub(crate) mod completions;
 mod data_plane;
 pub(crate) mod interfaces;
 mod live_line;
+mod notes;
 mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;

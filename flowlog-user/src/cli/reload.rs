@@ -16,6 +16,7 @@ use flowlog_user::write::{Roots, StateDir};
 use tokio::sync::oneshot;
 
 use super::data_plane::Command;
+use super::notes::Notes;
 use super::tasks::cadences;
 
 /// Tasks by name, those that are between their start and their end.
@@ -27,6 +28,7 @@ pub(crate) struct Reload {
     stage: Stage,
     states: Arc<Mutex<TaskStates>>,
     audit: Audit,
+    notes: Notes,
     active_ns: u64,
     /// Tasks as last told of.
     known: Tasks,
@@ -52,7 +54,8 @@ impl Reload {
             config: Config::new(paths.to_vec(), state.clone()),
             stage: Stage::new(roots),
             states: Arc::default(),
-            audit: Audit::new(state),
+            audit: Audit::default(),
+            notes: Notes::start(state)?,
             active_ns,
             known: Tasks::new(),
             refused: BTreeMap::new(),
@@ -133,6 +136,7 @@ impl Reload {
 
     /// Tasks that stopped while the daemon ran.
     pub(crate) fn finish(self) -> Vec<Finished> {
+        self.notes.finish();
         self.stage.finish()
     }
 
@@ -161,7 +165,7 @@ impl Reload {
                     tracing::warn!(file = %file.display(), "its tasks run as they were accepted last");
                 }
                 News::Gone { file } => {
-                    tracing::info!(file = %file.display(), "the file is gone, and with it its tasks")
+                    tracing::info!(file = %file.display(), "the file is gone, and with it its tasks");
                 }
             }
         }
@@ -226,12 +230,7 @@ impl Reload {
         );
         self.failed = failed;
         // After everything else: what was accepted is in force whether or not it can be written down.
-        if let Err(error) = self.config.remember() {
-            tracing::warn!(%error, "the last accepted tasks are not kept");
-        }
-        if let Err(error) = self.audit.write() {
-            tracing::warn!(%error, "audit.log is behind");
-        }
+        self.notes.send(self.config.unwritten(), self.audit.take());
     }
 }
 

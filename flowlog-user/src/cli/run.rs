@@ -144,7 +144,8 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     // Before anything is attached or opened: from here on a signal means an orderly stop, or a reload.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut triggers = Triggers::new()?;
+    let control = Arc::new(Control::default());
+    let mut triggers = Triggers::new(Arc::clone(&control))?;
 
     let active_ns = arguments.node.timeouts().active_ns;
     let roots = Arc::new(Roots::new(&arguments.log_root)?);
@@ -160,7 +161,6 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let names = arguments.node.names();
-    let control = Arc::new(Control::default());
     let (commands, obeyed) = channel();
     reload.connect(commands);
     announce(&live, built.counters.len());

@@ -84,9 +84,46 @@ impl Memory {
         kept
     }
 
-    pub(super) fn write(&mut self) -> Result<(), Error> {
+    /// What was read is what is kept already.
+    pub(super) fn kept(&mut self, file: &Path, text: &str) {
+        if self.pending.get(file).is_some_and(|pending| pending.as_deref() == Some(text)) {
+            self.pending.remove(file);
+        }
+    }
+
+    /// What is to be written down since the last call.
+    pub(super) fn take(&mut self) -> Unwritten {
+        Unwritten { state: self.state.clone(), texts: std::mem::take(&mut self.pending) }
+    }
+}
+
+/// Accepted texts on their way to the state folder. Writing them takes as long as the disk does.
+#[derive(Debug, Default)]
+pub struct Unwritten {
+    state: Option<Arc<StateDir>>,
+    texts: BTreeMap<PathBuf, Option<String>>,
+}
+
+impl Unwritten {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Adds later ones.
+    pub fn add(&mut self, later: Self) {
+        self.state = later.state.or(self.state.take());
+        self.texts.extend(later.texts);
+    }
+
+    /// Writes them down.
+    ///
+    /// # Errors
+    /// The first that could not be written; it and those after it are still here.
+    pub fn write(&mut self) -> Result<(), Error> {
         let Some(state) = &self.state else { return Ok(()) };
-        while let Some((file, text)) = self.pending.pop_first() {
+        while let Some((file, text)) = self.texts.pop_first() {
             let name = format!("{}.json", Hash::of(&file.to_string_lossy()));
             let done = match &text {
                 Some(text) => {
@@ -96,7 +133,7 @@ impl Memory {
                 None => state.remove(FOLDER, &name),
             };
             if let Err(error) = done {
-                self.pending.insert(file, text);
+                self.texts.insert(file, text);
                 return Err(error);
             }
         }

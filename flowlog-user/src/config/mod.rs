@@ -16,7 +16,7 @@ mod watch;
 
 pub use diff::{Decision, Owned, Tasks, decide};
 pub use load::{Error, Loaded, load};
-pub use memory::Hash;
+pub use memory::{Hash, Unwritten};
 pub use owners::{Config, Look, News};
 pub use watch::Watch;
 

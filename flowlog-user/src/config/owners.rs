@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::diff::{Decision, Tasks, decide};
 use super::files::{self, NoText};
-use super::memory::{Hash, Memory};
+use super::memory::{Hash, Memory, Unwritten};
 use super::{Error, document};
 use crate::limits::CONFIG_GONE_MS;
 use crate::task::{Claims, Spec};
@@ -98,6 +98,7 @@ impl Config {
     pub fn start(&mut self, now_ns: u64) -> Look {
         let mut look = self.look(now_ns, true);
         for (file, text) in self.memory.load(&mut look.news) {
+            self.memory.kept(&file, &text);
             let reachable =
                 self.paths.iter().any(|path| file.starts_with(path) && !self.unreachable.contains_key(path));
             let ours = self.paths.iter().any(|path| file.starts_with(path));
@@ -229,12 +230,9 @@ impl Config {
         self.files.iter().filter_map(accepted).collect()
     }
 
-    /// Writes down what was accepted since the last call.
-    ///
-    /// # Errors
-    /// The first thing that could not be written; it is tried again the next time.
-    pub fn remember(&mut self) -> Result<(), crate::write::Error> {
-        self.memory.write()
+    /// What was accepted since the last call and is to be written down.
+    pub fn unwritten(&mut self) -> Unwritten {
+        self.memory.take()
     }
 
     /// The tasks as last decided.
@@ -304,8 +302,11 @@ impl Known {
     }
 }
 
-/// The tasks of a text; warnings beside them.
-fn read(file: &Path, text: &str) -> Result<(Vec<Arc<Spec>>, Vec<Problem>), Vec<Problem>> {
+/// Tasks with the warnings about them.
+type Read = (Vec<Arc<Spec>>, Vec<Problem>);
+
+/// The tasks of a text, or everything that is wrong with it.
+fn read(file: &Path, text: &str) -> Result<Read, Vec<Problem>> {
     let mut problems = Problems::default();
     let specs = document::read(&file.to_string_lossy(), text, &mut problems);
     let mut claims = Claims::default();

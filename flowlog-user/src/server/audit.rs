@@ -1,14 +1,12 @@
 //! `audit.log` in the state folder: a JSON line for whatever happens to a task or a task file.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::clock::{rfc3339, wall_ns};
 use crate::config::{Config, Hash, News, Owned};
 use crate::tree::Problem;
-use crate::write::{Error, StateDir};
 
 /// The file's name.
 pub const NAME: &str = "audit.log";
@@ -42,20 +40,13 @@ impl Cause {
     }
 }
 
-/// Lines that belong together, written by one write.
+/// Lines that belong together.
 #[derive(Debug, Default)]
 pub struct Audit {
-    state: Option<Arc<StateDir>>,
     lines: String,
 }
 
 impl Audit {
-    /// Writes to the state folder, where there is one.
-    #[must_use]
-    pub const fn new(state: Option<Arc<StateDir>>) -> Self {
-        Self { state, lines: String::new() }
-    }
-
     /// Notes what a look at the files has shown.
     pub fn news(&mut self, news: &News, cause: Cause) {
         match news {
@@ -89,27 +80,11 @@ impl Audit {
         self.lines.push('\n');
     }
 
-    /// Writes what was noted.
-    ///
-    /// # Errors
-    /// It cannot be written; it is kept for the next time, but no more than a megabyte of it.
-    pub fn write(&mut self) -> Result<(), Error> {
-        if let Some(state) = &self.state
-            && !self.lines.is_empty()
-            && let Err(error) = state.append(NAME, &self.lines)
-        {
-            if self.lines.len() > LINES_BYTES_MAX {
-                self.lines.clear();
-            }
-            return Err(error);
-        }
-        self.lines.clear();
-        Ok(())
+    /// What was noted since the last call, each line with its newline.
+    pub fn take(&mut self) -> String {
+        std::mem::take(&mut self.lines)
     }
 }
-
-/// Lines that wait for a state folder that can be written.
-const LINES_BYTES_MAX: usize = 1 << 20;
 
 /// Problems as a list of lines.
 #[must_use]

@@ -102,8 +102,10 @@ fn a_fifth_cadence_is_refused_to_the_newcomer_only() {
     assert!(said.len() == 1 && said[0].starts_with("a.yaml:2:10: flowLogs[0].name: `e` "), "{said:?}");
 }
 
-/// One edit: a file gets these tasks, or goes.
-fn edit() -> impl Strategy<Value = (usize, Option<Vec<(usize, usize, u32)>>)> {
+/// One edit: a file gets these tasks (name, path, interval), or goes.
+type Edit = (usize, Option<Vec<(usize, usize, u32)>>);
+
+fn edit() -> impl Strategy<Value = Edit> {
     let task = (0..6_usize, 0..6_usize, 1..6_u32);
     (0..4_usize, prop::option::weighted(0.8, prop::collection::vec(task, 0..4)))
 }

@@ -3,7 +3,9 @@ mod files;
 mod filters;
 mod golden;
 mod hubble;
+mod owners;
 mod tasks;
+mod watch;
 
 use super::document;
 use crate::task::{Plan, Spec};
