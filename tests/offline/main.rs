@@ -1,4 +1,5 @@
 //! Tests that need no privilege: captures through the same rooms, and the binary's manners.
 #![cfg(test)]
 
+mod check;
 mod replay;

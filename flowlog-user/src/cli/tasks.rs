@@ -11,12 +11,15 @@ use flowlog_user::tree::Problems;
 
 use super::summary::bytes;
 
-/// Loads task files; the plan is there only when nothing is wrong.
+/// Loads task files; the plan is there only when nothing is wrong. Last: whether every file could be read.
 #[must_use]
-pub(crate) fn load(paths: &[PathBuf]) -> (Option<Plan>, Problems) {
+pub(crate) fn load(paths: &[PathBuf]) -> (Option<Plan>, Problems, bool) {
     match config::load(paths) {
-        Ok(loaded) => (Some(loaded.plan), Problems { errors: Vec::new(), warnings: loaded.warnings }),
-        Err(error) => (None, error.problems().clone()),
+        Ok(loaded) => (Some(loaded.plan), Problems { errors: Vec::new(), warnings: loaded.warnings }, true),
+        Err(error) => {
+            let readable = matches!(error, config::Error::Invalid(_));
+            (None, error.problems().clone(), readable)
+        }
     }
 }
 
@@ -25,7 +28,7 @@ pub(crate) fn load(paths: &[PathBuf]) -> (Option<Plan>, Problems) {
 /// # Errors
 /// When anything is wrong, or nothing is there to run.
 pub(crate) fn load_or_fail(paths: &[PathBuf]) -> anyhow::Result<Plan> {
-    let (plan, found) = load(paths);
+    let (plan, found, _) = load(paths);
     for warning in &found.warnings {
         tracing::warn!("{warning}");
     }
@@ -56,14 +59,41 @@ pub(crate) fn problems(found: &Problems) -> impl Iterator<Item = String> {
 pub(crate) fn describe(task: &Planned) -> String {
     let write = &task.spec.file;
     format!(
-        "task {}: {} ({}), rotated at {}, at most {} on disk, mode {:04o}",
+        "task {}: {}, finished as {} (json, {}), rotated at {}, at most {} on disk, mode {:04o}",
         task.spec.name,
         write.live_path().display(),
+        write.finished_paths().file_name().unwrap_or_default().display(),
         write.compression.name(),
         bytes(write.size_bytes_max),
         bytes(write.total_bytes_max),
         write.mode,
     )
+}
+
+/// The same for programs.
+#[must_use]
+pub(crate) fn to_json(task: &Planned) -> serde_json::Value {
+    let (spec, write) = (&task.spec, &task.spec.file);
+    serde_json::json!({
+        "name": spec.name,
+        "file": &*spec.place.file,
+        "line": spec.place.line,
+        "live": write.live_path(),
+        "finished": write.finished_paths(),
+        "format": "json",
+        "compression": write.compression.name(),
+        "mode": format!("{:04o}", write.mode),
+        "rotate_bytes_max": write.size_bytes_max,
+        "total_bytes_max": write.total_bytes_max,
+        "start": spec.start.map(|at| at.to_string()),
+        "end": spec.end.map(|at| at.to_string()),
+    })
+}
+
+/// The most disk all tasks together can take, in bytes.
+#[must_use]
+pub(crate) fn disk_bytes_max(plan: &Plan) -> u64 {
+    plan.tasks.iter().fold(0, |sum, task| sum.saturating_add(task.spec.file.total_bytes_max))
 }
 
 /// Puts every task's file below `folder`, keeping its name.

@@ -29,6 +29,13 @@ impl Spec {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         self.path.with_file_name(Names::new(&name, self.compression).live)
     }
+
+    /// Where finished files are, as a glob.
+    #[must_use]
+    pub fn finished_paths(&self) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.path.with_file_name(Names::new(&name, self.compression).pattern(self.compression))
+    }
 }
 
 /// How files are compressed.
