@@ -61,8 +61,10 @@ pub struct Ledger {
     pub reported_packets: u64,
     /// Layer-2 bytes of the same.
     pub reported_bytes: u64,
-    /// Connections that entered the table; also this CPU's share of the connection ids.
+    /// Connections that began; also this CPU's share of the connection ids.
     pub connections: u64,
+    /// Those of them that took over the entry of a closed one with the same key.
+    pub reopened: u64,
     /// Inserts that failed because the table was full.
     pub table_full: u64,
     /// Inserts that failed for another reason.

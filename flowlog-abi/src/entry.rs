@@ -8,7 +8,8 @@ pub struct bpf_spin_lock {
     pub val: u32,
 }
 
-/// One direction of a connection. Totals only grow; what has been reported stands beside them.
+/// One direction of a connection. Totals only grow, what has been reported stands beside them; only the end of a
+/// connection whose entry goes to the next one takes what it has told of away from them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 pub struct Direction {

@@ -48,6 +48,6 @@ pub const LAYOUT_ID: u32 = layout! {
     Counters { seen_packets, seen_bytes, counted_packets, counted_bytes, elsewhere_packets, elsewhere_bytes,
         rejected_packets, rejected_bytes, unparsed_packets, unparsed_bytes, not_ip_packets, not_ip_bytes,
         alone_packets, alone_bytes, lost_packets, lost_bytes }
-    Ledger { ring_records, ring_full, reported_packets, reported_bytes, connections, table_full,
-        insert_failed, removed }
+    Ledger { ring_records, ring_full, reported_packets, reported_bytes, connections, reopened,
+        table_full, insert_failed, removed }
 };

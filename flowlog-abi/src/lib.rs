@@ -17,7 +17,7 @@ pub use counters::{Counters, Ledger, REASONS, Reason, SLOTS, slot};
 pub use entry::{Direction, FlowEntry, bpf_spin_lock};
 pub use key::{FlowKey, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW};
 pub use layout::LAYOUT_ID;
-pub use report::{DirectionReport, REPORT_ALONE, REPORT_FLOW, Report};
+pub use report::{DirectionReport, REPORT_ALONE, REPORT_END, REPORT_FLOW, Report};
 
 /// Where a packet was seen: role of the interface and side of the hook. One program for each.
 pub mod hook {
@@ -88,6 +88,9 @@ pub mod names {
     pub const MARK_PROGRAM: &str = "fl_mark";
     /// Returns [`crate::LAYOUT_ID`] and logs one line through aya-log (run by `BPF_PROG_TEST_RUN` after load).
     pub const SELF_TEST_PROGRAM: &str = "fl_self_test";
+    /// Floors for measurements: nothing at all, and the least that any flow counter must do. The daemon never loads
+    /// them.
+    pub const BENCH_PROGRAMS: [&str; 2] = ["fl_bench_empty", "fl_bench_ref"];
     /// Most keys in one run of [`MARK_PROGRAM`]: test-run data holds about 3,500 bytes.
     pub const MARK_KEYS_MAX: usize = 80;
     /// Global u64: nanoseconds between two reports of a connection while traffic flows.

@@ -6,6 +6,9 @@ pub const REPORT_FLOW: u8 = 0;
 /// [`Report::what`]: one packet that found no place in the table; only one direction is filled.
 pub const REPORT_ALONE: u8 = 1;
 
+/// [`Report::what`]: the last state of a connection whose five-tuple and entry have gone to a new one.
+pub const REPORT_END: u8 = 2;
+
 /// One direction in a [`Report`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -50,7 +53,7 @@ pub struct Report {
     pub interfaces: [u32; 4],
     /// 1 for the connection's first report.
     pub number: u32,
-    /// `REPORT_FLOW` or `REPORT_ALONE`.
+    /// `REPORT_FLOW`, `REPORT_ALONE` or `REPORT_END`.
     pub what: u8,
     /// Index into `directions` of the side that opened the connection.
     pub opener: u8,

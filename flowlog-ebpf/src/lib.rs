@@ -14,8 +14,8 @@ pub mod count;
 pub mod parse;
 
 pub use aggregate::{
-    Add, Closed, Plain, Sight, Timeouts, acknowledge, add, add_with, alone, closed, cross, expired,
-    new_entry, report, tag, wants_report, write_alone, write_entry, write_report,
+    Add, Closed, Plain, Sight, Timeouts, acknowledge, add, add_with, alone, closed, cross, expired, how,
+    new_entry, reopen, reopens, report, tag, wants_report, write_alone, write_entry, write_report,
 };
 pub use count::{measure, segments_and_bytes};
 pub use parse::{Bytes, Captured, Packet, parse_ethernet, parse_raw_ip};

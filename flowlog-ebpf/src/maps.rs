@@ -36,6 +36,11 @@ pub(crate) static FLOWLOG_REASONS: PerCpuArray<u64, { REASONS.len() }> = PerCpuA
 #[btf_map]
 pub(crate) static FLOWLOG_OBSERV: HashMap<u32, u32, OBSERVED_MAX> = HashMap::new();
 
+/// Where an entry is made before it is inserted: the stack has no room for it. (Words: a per-CPU value may hold no spin
+/// lock.)
+#[btf_map]
+pub(crate) static FLOWLOG_FRESH: PerCpuArray<[u64; size_of::<FlowEntry>() / 8], 1> = PerCpuArray::new();
+
 /// Nanoseconds between two reports of a connection while traffic flows.
 #[unsafe(no_mangle)]
 pub(crate) static ACTIVE_NS: Global<u64> = Global::new(60_000_000_000);

@@ -3,7 +3,7 @@
 
 use crate::ledger::{Fate, settle};
 use crate::maps::FLOWLOG_OBSERV;
-use crate::ring::{report_alone, report_if_due};
+use crate::ring::{reopen_if_closed, report_alone, report_if_due};
 use crate::skb::Skb;
 use crate::table::{self, NoPlace};
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
@@ -105,6 +105,7 @@ fn count<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet, packets: u64, bytes: u6
     let tag = tag(&key);
     match table::find_or_enter(&key, tag, direction, packet, &sight) {
         Ok(entry) => {
+            reopen_if_closed(entry, &key, tag, direction, packet, &sight);
             table::add(entry, direction, packet, &sight);
             report_if_due(entry, &key, tag, direction, now_ns);
             Fate::Counted

@@ -4,7 +4,7 @@
     reason = "ring records are written in place, entries are reached through raw pointers"
 )]
 
-use crate::atomic::{clear, locked};
+use crate::atomic::{Atomic, clear, locked};
 use crate::ledger::{Fate, ledger};
 use crate::maps::{ACTIVE_NS, CONNECTION_BASE, CPUS, FLOWLOG_RING, REPORT_START};
 use crate::table;
@@ -13,8 +13,8 @@ use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::helpers::generated::bpf_ringbuf_query;
 use aya_ebpf::maps::ring_buf::RingBufEntry;
 use core::ptr;
-use flowlog_abi::{FlowEntry, FlowKey, Report};
-use flowlog_ebpf::{Packet, Sight, acknowledge, wants_report, write_alone, write_report};
+use flowlog_abi::{FlowEntry, FlowKey, Ledger, REPORT_END, Report};
+use flowlog_ebpf::{Packet, Sight, acknowledge, reopen, reopens, wants_report, write_alone, write_report};
 
 /// Connection ids of packets reported alone have this bit, so that they never meet those of entries.
 const ALONE_ID: u64 = 1 << 52;
@@ -35,26 +35,54 @@ pub(crate) fn connection_id(count: u64) -> u64 {
 pub(crate) fn report_if_due(entry: *mut FlowEntry, key: &FlowKey, tag: u32, direction: usize, now_ns: u64) {
     let active_ns = ACTIVE_NS.load();
     let start = REPORT_START.load() != 0;
-    // SAFETY: from a look-up of this run, here and below.
-    let due = wants_report(unsafe { &*entry }, direction, now_ns, active_ns, start);
-    if !due {
-        return;
+    let due = |entry: &FlowEntry| wants_report(entry, direction, now_ns, active_ns, start);
+    if take_lease(entry, due) {
+        // Removed meanwhile: whoever removes it reports the rest.
+        if table::tag_of(entry) == tag {
+            send(entry, key);
+        }
+        give_lease(entry);
     }
-    let taken = locked(entry, |entry| {
-        let free = entry.lease == 0 && wants_report(entry, direction, now_ns, active_ns, start);
+}
+
+/// Ends the connection that holds this entry, if it is closed and the packet opens another one with the same ports.
+/// While somebody else reports it, and while the ring is full, it goes on instead: no count is worth a neat cut.
+#[inline(always)]
+pub(crate) fn reopen_if_closed(
+    entry: *mut FlowEntry,
+    key: &FlowKey,
+    tag: u32,
+    direction: usize,
+    packet: &Packet,
+    sight: &Sight,
+) {
+    if take_lease(entry, |entry| reopens(packet, entry)) {
+        if table::tag_of(entry) == tag {
+            end_and_reopen(entry, key, direction, sight);
+        }
+        give_lease(entry);
+    }
+}
+
+/// Takes the entry's lease if nobody has it and there is a reason to, which is looked at once more under the lock.
+#[inline(always)]
+fn take_lease(entry: *mut FlowEntry, wanted: impl Fn(&FlowEntry) -> bool) -> bool {
+    // SAFETY: from a look-up of this run, as every entry here.
+    if !wanted(unsafe { &*entry }) {
+        return false;
+    }
+    locked(entry, |entry| {
+        let free = entry.lease == 0 && wanted(entry);
         if free {
             entry.lease = 1;
         }
         free
-    });
-    if !taken {
-        return;
-    }
-    // Removed meanwhile: whoever removes it reports the rest.
-    if table::tag_of(entry) == tag {
-        send(entry, key);
-    }
-    // Under the lock, so that the next holder sees what was acknowledged.
+    })
+}
+
+/// Under the lock, so that the next holder sees what was acknowledged.
+#[inline(always)]
+fn give_lease(entry: *mut FlowEntry) {
     locked(entry, |entry| entry.lease = 0);
 }
 
@@ -73,16 +101,41 @@ fn send(entry: *mut FlowEntry, key: &FlowKey) {
         ledger.ring_full += 1;
         return;
     };
+    let said = in_place(&mut record);
     // SAFETY: the lease is ours; totals may grow meanwhile, so they are read once, into the record.
     let entry = unsafe { &mut *entry };
-    let said = in_place(&mut record);
     write_report(said, key, entry);
+    note_sent(ledger, said);
+    acknowledge(entry, said);
+    record.submit(NO_WAKEUP);
+}
+
+/// The last report of one connection, and its entry to the next; as [`send`].
+#[inline(always)]
+fn end_and_reopen(entry: *mut FlowEntry, key: &FlowKey, direction: usize, sight: &Sight) {
+    let Some(ledger) = ledger() else { return };
+    let Some(mut record) = FLOWLOG_RING.reserve(0) else {
+        ledger.ring_full += 1;
+        return;
+    };
+    let said = in_place(&mut record);
+    // SAFETY: as above.
+    let entry = unsafe { &mut *entry };
+    write_report(said, key, entry);
+    said.what = REPORT_END;
+    note_sent(ledger, said);
+    reopen::<Atomic>(entry, said, sight, direction, connection_id(ledger.connections));
+    ledger.connections += 1;
+    ledger.reopened += 1;
+    record.submit(NO_WAKEUP);
+}
+
+#[inline(always)]
+fn note_sent(ledger: &mut Ledger, said: &Report) {
     let [up, down] = &said.directions;
     ledger.ring_records += 1;
     ledger.reported_packets += up.packets - up.reported_packets + down.packets - down.reported_packets;
     ledger.reported_bytes += up.bytes - up.reported_bytes + down.bytes - down.reported_bytes;
-    acknowledge(entry, said);
-    record.submit(NO_WAKEUP);
 }
 
 /// Reports one packet that found no place in the table, while the ring is less than half full: a flood of such

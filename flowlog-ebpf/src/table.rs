@@ -3,11 +3,10 @@
 
 use crate::atomic::{Atomic, clear};
 use crate::ledger::ledger;
-use crate::maps::FLOWLOG_FLOWS;
+use crate::maps::{FLOWLOG_FLOWS, FLOWLOG_FRESH};
 use crate::ring::connection_id;
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_log_ebpf::warn;
-use core::mem::MaybeUninit;
 use core::ptr;
 use flowlog_abi::{FlowEntry, FlowKey};
 use flowlog_ebpf::{Packet, Sight, add_with, cross, write_entry};
@@ -93,11 +92,11 @@ fn enter(
     sight: &Sight,
 ) -> Result<*mut FlowEntry, NoPlace> {
     let Some(ledger) = ledger() else { return Err(NoPlace::Other) };
-    let mut fresh = MaybeUninit::<FlowEntry>::uninit();
-    // SAFETY: integers, aligned to 8; zero is a value of each.
+    let Some(fresh) = FLOWLOG_FRESH.get_ptr_mut(0) else { return Err(NoPlace::Other) };
+    // SAFETY: this CPU's own, as large as an entry and aligned like one; zero is a value of each of its integers.
     let fresh = unsafe {
-        clear(fresh.as_mut_ptr());
-        fresh.assume_init_mut()
+        clear(fresh);
+        &mut *fresh.cast::<FlowEntry>()
     };
     write_entry(fresh, packet, sight, direction, connection_id(ledger.connections));
     match FLOWLOG_FLOWS.insert(key, &*fresh, BPF_NOEXIST.into()) {

@@ -28,6 +28,9 @@ fn ns(id: ClockId) -> i64 {
     now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
 }
 
+/// Measurements of one offset differ by less than this, nanoseconds.
+const JITTER_NS: u64 = 100_000;
+
 /// Offset from CLOCK_MONOTONIC to wall time, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
@@ -42,6 +45,14 @@ impl Clock {
         let wall = ns(ClockId::Realtime);
         let after = ns(ClockId::Monotonic);
         Self { offset_ns: wall - (before + (after - before) / 2) }
+    }
+
+    /// Measures again. Both clocks run at one speed, so the offset moves only when the wall clock is set: a smaller
+    /// difference is the measurement's own and would make two records of one moment disagree.
+    #[must_use]
+    pub fn again(self) -> Self {
+        let now = Self::measure();
+        if now.step_ns(self).unsigned_abs() < JITTER_NS { self } else { now }
     }
 
     /// Time stamps are wall time already (a replayed capture).
@@ -145,5 +156,14 @@ mod tests {
     fn moments_are_rfc_3339() {
         assert_eq!(rfc3339(1_773_480_414_000_000_000), "2026-03-14T09:26:54Z");
         assert_eq!(rfc3339(1_773_480_414_120_000_000), "2026-03-14T09:26:54.12Z");
+    }
+
+    #[test]
+    fn only_a_step_moves_the_offset() {
+        let first = Clock::measure();
+        let moved = Clock { offset_ns: first.offset_ns - 50_000 };
+        assert_eq!(moved.again(), moved, "the measurement's own difference");
+        let stepped = Clock { offset_ns: first.offset_ns - 3_600_000_000_000 };
+        assert!(stepped.again().step_ns(first).abs() < 1_000_000, "an hour's step");
     }
 }

@@ -48,3 +48,45 @@ pub const CONFIG_SETTLE_MS_MAX: u64 = 250;
 
 /// Milliseconds between two looks at all task files, whatever was notified.
 pub const CONFIG_POLL_MS: u64 = 5_000;
+
+/// Bytes that a regular expression of a filter may take when compiled.
+pub const REGEX_BYTES_MAX: usize = 4 << 20;
+
+/// Depth to which a regular expression may be nested.
+pub const REGEX_DEPTH_MAX: u32 = 250;
+
+/// Characters of a CEL expression, as many as Hubble takes.
+pub const CEL_CHARACTERS_MAX: usize = 4096;
+
+/// Depth to which a CEL expression may be nested.
+pub const CEL_DEPTH_MAX: u16 = 64;
+
+/// Steps that evaluating a CEL expression may take on one flow; beyond it the flow does not match.
+pub const CEL_STEPS_MAX: u32 = 100_000;
+
+/// Bytes that compressors of open frames take over all tasks; a task beyond it writes a frame at each flush.
+pub const COMPRESSORS_BYTES_MAX: usize = 96 << 20;
+
+/// Compressors that tasks beyond that share, each for a moment.
+pub const COMPRESSORS_SHARED: usize = 4;
+
+/// Bytes of lines that wait for a shared compressor at most.
+pub const UNCOMPRESSED_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of lines that one task keeps while its file cannot be written; what comes then is lost.
+pub const WAITING_BYTES_MAX: u64 = 1 << 20;
+
+/// Milliseconds between two attempts to write to a file in trouble.
+pub const RETRY_MS: u64 = 1_000;
+
+/// Milliseconds between two log messages about a file that stays in trouble.
+pub const TROUBLE_LOG_MS: u64 = 60_000;
+
+/// Milliseconds between two notices of loss in a task's file, for each place.
+pub const NOTICE_MS: u64 = 1_000;
+
+/// Milliseconds between two syncs of a file with `fileSync: interval`.
+pub const SYNC_MS: u64 = 1_000;
+
+/// Milliseconds between two looks for files older than `fileMaxAge`.
+pub const AGE_CHECK_MS: u64 = 60_000;

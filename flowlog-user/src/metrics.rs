@@ -4,6 +4,7 @@
 //! `matched = written + queued + dropped`. What never happens here: I/O.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A counter that only grows.
 #[derive(Debug, Default)]
@@ -43,4 +44,28 @@ pub struct TaskCounters {
     pub dropped_write_error: Counter,
     /// Files finished under their final name.
     pub rotations: Counter,
+    /// Lines about the log itself (losses, the task's end) in the files, beside the records.
+    pub notices: Counter,
+    /// Why nothing is written at the moment; nothing while all is well.
+    pub trouble: Trouble,
+}
+
+/// What keeps a task from writing.
+#[derive(Debug, Default)]
+pub struct Trouble(Mutex<Option<Arc<str>>>);
+
+impl Trouble {
+    /// Takes the state as it is now.
+    pub fn set(&self, text: Option<&str>) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.as_deref() != text {
+            *held = text.map(Into::into);
+        }
+    }
+
+    /// The state.
+    #[must_use]
+    pub fn get(&self) -> Option<Arc<str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }

@@ -15,11 +15,11 @@ use bytes::Bytes;
 
 use crate::clock::wall_ns;
 use crate::decode::Flows;
-use crate::encode::json;
+use crate::encode::{foreign, json};
 use crate::enrich::Enricher;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
-use crate::record::{Flow, Node};
+use crate::record::{Flow, Foreign, Node};
 use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, Running, Spec};
 use crate::write::{Chunk, Error, Roots};
 
@@ -137,8 +137,12 @@ impl Pipeline {
                 Seat::OpenLater(planned, counters) => late.push((*planned, counters)),
             }
         }
-        let leaving =
-            before.into_values().map(|lane| (lane.planned.spec.file.live_path(), lane.running.close()));
+        let leaving = before.into_values().map(|lane| {
+            let ended = lane.planned.spec.phase(wall_ns()) == Phase::Ended;
+            let why =
+                if ended { "the task's end has come" } else { "the task was removed or its file moved" };
+            (lane.planned.spec.file.live_path(), lane.running.close_because(why))
+        });
         let (awaited, closing): (Vec<_>, Vec<_>) = leaving
             .partition(|(path, _)| late.iter().any(|(planned, _)| planned.spec.file.live_path() == *path));
         let mut applied = Applied {
@@ -181,6 +185,32 @@ impl Pipeline {
         }
     }
 
+    /// Shows recorded events to every task, each once, whatever the task's cadence.
+    pub fn take_recorded(&mut self, events: &[Foreign]) {
+        for lines in &mut self.lines {
+            lines.clear();
+        }
+        let now_ns = wall_ns();
+        for Lane { planned, mask, running } in &self.lanes {
+            if planned.spec.phase(now_ns) == Phase::Ended {
+                continue;
+            }
+            let Some(lines) = self.lines.get_mut(*mask) else { continue };
+            let (filter, mask) = (&planned.filter, &planned.mask);
+            let chunk = collect(events, running, |at, event, chunk| {
+                if !filter.takes(event) {
+                    return None;
+                }
+                chunk.extend_from_slice(lines.line(at, |text| foreign::encode(event, mask, text)));
+                let time_ns = event.time_ns().unwrap_or(now_ns);
+                Some((time_ns, time_ns))
+            });
+            if let Some(chunk) = chunk {
+                running.write(chunk, self.overflow);
+            }
+        }
+    }
+
     /// Tasks that are running.
     pub fn running(&self) -> impl Iterator<Item = &Running> {
         self.lanes.iter().map(|lane| &lane.running)
@@ -205,25 +235,38 @@ fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<
 
 /// The records of one task from one batch; counts every flow.
 fn take(flows: &[Flow], node: &Node, task: &Planned, running: &Running, lines: &mut Lines) -> Option<Chunk> {
+    collect(flows, running, |at, flow, chunk| {
+        if !task.filter.matches(flow, node) {
+            return None;
+        }
+        chunk.extend_from_slice(lines.line(at, |text| json::encode(flow, node, &task.mask, text)));
+        Some((flow.last_seen_ns, flow.first_seen_ns))
+    })
+}
+
+/// Collects the lines of the records that a task takes; `line` appends one and says its time and when
+/// its interval began. Counts every record.
+fn collect<R>(
+    shown: &[R],
+    running: &Running,
+    mut line: impl FnMut(usize, &R, &mut Vec<u8>) -> Option<(i64, i64)>,
+) -> Option<Chunk> {
     let mut chunk = Vec::new();
     let mut records = 0_u32;
-    let mut times: Option<(i64, i64)> = None;
-    for (at, flow) in flows.iter().enumerate() {
-        if !task.filter.matches(flow, node) {
-            continue;
-        }
-        chunk.extend_from_slice(lines.line(at, flow, node, &task.mask));
+    let mut times: Option<(i64, i64, i64)> = None;
+    for (at, record) in shown.iter().enumerate() {
+        let Some((time_ns, from_ns)) = line(at, record, &mut chunk) else { continue };
         records += 1;
-        let (first, last) = times.unwrap_or((flow.last_seen_ns, flow.last_seen_ns));
-        times = Some((first.min(flow.last_seen_ns), last.max(flow.last_seen_ns)));
+        let (first, last, from) = times.unwrap_or((time_ns, time_ns, from_ns));
+        times = Some((first.min(time_ns), last.max(time_ns), from.min(from_ns)));
     }
     let counters = running.counters();
-    let (decoded, matched) = (flows.len() as u64, u64::from(records));
+    let (decoded, matched) = (shown.len() as u64, u64::from(records));
     counters.decoded.add(decoded);
     counters.matched.add(matched);
     counters.not_matched.add(decoded - matched);
-    let (first_ns, last_ns) = times?;
-    Some(Chunk { lines: Bytes::from(chunk), records, first_ns, last_ns })
+    let (first_ns, last_ns, seen_from_ns) = times?;
+    Some(Chunk { lines: Bytes::from(chunk), records, first_ns, last_ns, seen_from_ns })
 }
 
 /// The flows of a batch as lines under one mask, each encoded when the first task asks for it.
@@ -239,14 +282,14 @@ impl Lines {
         self.ranges.clear();
     }
 
-    fn line(&mut self, at: usize, flow: &Flow, node: &Node, mask: &Mask) -> &[u8] {
+    fn line(&mut self, at: usize, encode: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
         if self.ranges.len() <= at {
             self.ranges.resize(at + 1, None);
         }
         let Some(slot) = self.ranges.get_mut(at) else { return &[] };
         let range = slot.get_or_insert_with(|| {
             let start = self.text.len();
-            json::encode(flow, node, mask, &mut self.text);
+            encode(&mut self.text);
             start..self.text.len()
         });
         self.text.get(range.clone()).unwrap_or_default()

@@ -35,7 +35,7 @@ pub fn zstdcat(file: &Path, whole: bool) -> Result<Vec<Value>> {
     complete.lines().map(|line| serde_json::from_str(line).with_context(|| line.to_owned())).collect()
 }
 
-/// Every record of every file whose name begins with `stem`.
+/// Every record of every file whose name begins with `stem`; lines about the log itself are none.
 ///
 /// # Errors
 /// As [`zstdcat`].
@@ -43,7 +43,8 @@ pub fn all(folder: &Path, stem: &str) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     for file in files(folder)? {
         if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(stem)) {
-            records.extend(zstdcat(&file, true)?.into_iter().map(Record));
+            let lines = zstdcat(&file, true)?.into_iter();
+            records.extend(lines.filter(|line| line.get("flow").is_some()).map(Record));
         }
     }
     Ok(records)

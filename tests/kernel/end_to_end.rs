@@ -127,7 +127,7 @@ fn agree_with_senders(sums: &BTreeMap<Tuple, Sum>, sent: &Sent) -> Result<()> {
 }
 
 /// The same packets from a capture give the same records.
-fn agree_with_replay(records: &[Record], pcap: &Path, tasks: &Path, folder: &Path) -> Result<()> {
+pub(crate) fn agree_with_replay(records: &[Record], pcap: &Path, tasks: &Path, folder: &Path) -> Result<()> {
     let words = [
         binary().as_path(),
         Path::new("replay"),

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use aya::programs::{SchedClassifier, TcAttachType};
 use flowlog_tests::daemon::{Daemon, PATIENCE, binary};
 use flowlog_tests::netns::{FAR, INTERFACE, Netns, Pair, run};
-use flowlog_tests::records::{all, files, sums, zstdcat};
+use flowlog_tests::records::{Record, all, files, sums, zstdcat};
 use flowlog_tests::traffic::{ping, udp};
 use rustix::process::Signal;
 
@@ -167,6 +167,37 @@ fn the_first_record_is_on_disk_within_two_seconds_and_idling_costs_next_to_nothi
     daemon.stop()?.check()
 }
 
+#[test]
+fn flows_whose_interfaces_are_all_gone_end_as_unwatched() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let (near, far) = (pair.near.name(), pair.far.name());
+    run("ip", &["link", "add", "fl1", "netns", near, "type", "veth", "peer", "name", "fl1", "netns", far])?;
+    for (netns, address) in [(&pair.near, "10.78.0.1/24"), (&pair.far, "10.78.0.2/24")] {
+        netns.run(&["ip", "address", "add", address, "dev", "fl1"])?;
+        netns.run(&["ip", "link", "set", "fl1", "up"])?;
+    }
+    let daemon = Daemon::start(&pair.near, &tasks(folder.path(), EVERYTHING)?, &logs, &[])?;
+    let made = udp(&pair, format!("{FAR}:5353").parse()?, 10, 100)?;
+    udp(&pair, "10.78.0.2:5354".parse()?, 10, 100)?;
+    pair.near.run(&["ip", "link", "delete", INTERFACE])?;
+    let live = logs.join("all.log.zst");
+    let ends = || -> Result<Vec<Record>> {
+        let records = zstdcat(&live, false)?.into_iter().map(Record);
+        Ok(records.filter(|record| record.extension("end_reason") == "unwatched").collect())
+    };
+    until("the end of a flow of the interface that is gone", || Ok(live.is_file() && !ends()?.is_empty()))?;
+    daemon.stop()?.check()?;
+    for (tuple, sum) in sums(&all(&logs, "all-")?).iter().filter(|(tuple, _)| tuple.0 == "UDP") {
+        let gone = tuple.2 == u64::from(made.client.port()) || tuple.4 == u64::from(made.client.port());
+        let reason = if gone { "unwatched" } else { "shutdown" };
+        ensure!((sum.ends, sum.reason.as_str()) == (1, reason), "{tuple:?}: {sum:?}");
+        ensure!(sum.packets == 10, "{tuple:?}: {sum:?}");
+    }
+    Ok(())
+}
+
 /// User and system time of a process in clock ticks.
 fn cpu_ticks(pid: u32) -> Result<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
@@ -235,6 +266,56 @@ fn every_refusal_names_cause_and_remedy_and_leaves_nothing() -> Result<()> {
         ensure!(attached(&pair.near)? == 0, "{text}: something stays attached");
         ensure!(files(&logs)?.is_empty(), "{text}: {:?}", files(&logs)?);
     }
+    Ok(())
+}
+
+#[test]
+fn it_says_so_when_nothing_passes_and_when_no_interface_is_watched() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let tasks = tasks(folder.path(), EVERYTHING)?;
+    let mut daemon = Daemon::start(&pair.near, &tasks, &logs, &["--live"])?;
+    let hint = daemon.wait_for("nothing has passed")?;
+    ensure!(hint.contains("ping") && hint.contains("interfaces"), "{hint}");
+    daemon.stop()?.check()?;
+    ensure!(files(&logs)?.is_empty(), "a file without a record: {:?}", files(&logs)?);
+
+    let empty = Netns::new("empty")?;
+    let mut daemon = Daemon::spawn(&empty, &tasks, &logs, &[])?;
+    daemon.wait_for("no interface is watched")?;
+    daemon.wait_for("\"watching\"")?;
+    daemon.stop()?.check()
+}
+
+#[test]
+fn an_interface_that_goes_leaves_its_counts_and_nothing_else() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let daemon = Daemon::start(&pair.near, &tasks(folder.path(), EVERYTHING)?, &logs, &[])?;
+    ping(&pair, FAR, 5)?;
+    pair.far.run(&["ip", "link", "delete", INTERFACE])?;
+    // It comes back, as another interface of the same name, and is watched again.
+    let (near, far) = (pair.near.name(), pair.far.name());
+    run(
+        "ip",
+        &["link", "add", INTERFACE, "netns", near, "type", "veth", "peer", "name", INTERFACE, "netns", far],
+    )?;
+    pair.near.run(&["ip", "address", "add", "10.78.0.1/24", "dev", INTERFACE])?;
+    pair.far.run(&["ip", "address", "add", "10.78.0.2/24", "dev", INTERFACE])?;
+    for netns in [&pair.near, &pair.far] {
+        netns.run(&["ip", "link", "set", INTERFACE, "up"])?;
+    }
+    until("the new interface's programs", || Ok(attached(&pair.near)? == 2))?;
+    ping(&pair, "10.78.0.2", 7)?;
+    daemon.stop()?.check()?;
+    let sums = sums(&all(&logs, "all-")?);
+    let packets = |from: &str, to: &str| {
+        sums.get(&("ICMPv4".into(), from.into(), 0, to.into(), 0)).map_or(0, |sum| sum.packets)
+    };
+    ensure!((packets("10.77.0.1", FAR), packets(FAR, "10.77.0.1")) == (5, 5), "{sums:?}");
+    ensure!((packets("10.78.0.1", "10.78.0.2"), packets("10.78.0.2", "10.78.0.1")) == (7, 7), "{sums:?}");
     Ok(())
 }
 

@@ -1,5 +1,5 @@
 //! Tests that load the programs into the running kernel and feed them packets by `BPF_PROG_TEST_RUN`; they need
-//! root. Nothing is attached anywhere.
+//! root. `end_to_end` and `lifecycle` run the daemon between hosts of their own; the rest attaches nothing.
 #![cfg(test)]
 
 mod counting;
@@ -9,7 +9,9 @@ mod lifecycle;
 mod loaded;
 mod loading;
 mod packets;
+mod perf;
 mod racing;
 mod reload;
 mod removal;
 mod reporting;
+mod reusing;

@@ -2,4 +2,5 @@
 #![cfg(test)]
 
 mod check;
+mod readme;
 mod replay;

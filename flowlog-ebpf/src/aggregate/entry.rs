@@ -1,6 +1,6 @@
 use super::{of, of_mut};
 use crate::Packet;
-use flowlog_abi::{Direction, FlowEntry, bpf_spin_lock, protocol};
+use flowlog_abi::{Direction, FlowEntry, Report, bpf_spin_lock, protocol};
 
 /// Where and when packets were seen, and what they weigh.
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +140,54 @@ pub fn cross(entry: &mut FlowEntry, ifindex: u32) {
             *interface = ifindex;
             return;
         }
+    }
+}
+
+/// Gives the entry of a closed connection, whose last report `last` has reached the ring, to the connection that this
+/// packet opens; the packet is not added yet. Whoever calls this has the entry's lease.
+///
+/// Other CPUs may be adding at this moment. So totals are not set: what the report told is taken away from them, and a
+/// packet that came too late for it counts, as if it had come a moment later, in the new connection. Where a direction
+/// was counted first stays, except for the opener's: a packet that is between ingress and egress must find it.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the opener is 0 or 1")]
+pub fn reopen<A: Add>(
+    entry: &mut FlowEntry,
+    last: &Report,
+    sight: &Sight,
+    direction: usize,
+    connection: u64,
+) {
+    entry.started_ns = sight.now_ns;
+    entry.last_report_ns = sight.now_ns;
+    entry.connection = connection;
+    let [a, b, c, d] = &mut entry.interfaces;
+    (*a, *b, *c, *d) = (0, 0, 0, 0);
+    entry.number = 0;
+    entry.opener = direction as u8 & 1;
+    entry.midstream = 0;
+    forget_side::<A>(entry, last, 0);
+    forget_side::<A>(entry, last, 1);
+    let side = of_mut(&mut entry.directions, direction);
+    side.ifindex = sight.ifindex;
+    side.hook = sight.hook;
+}
+
+#[inline(always)]
+fn forget_side<A: Add>(entry: &mut FlowEntry, last: &Report, direction: usize) {
+    let told = of(&last.directions, direction);
+    let side = of_mut(&mut entry.directions, direction);
+    side.l4 = [0; 8];
+    side.announced = 0;
+    A::add(&mut side.packets, told.packets.wrapping_neg());
+    A::add(&mut side.bytes, told.bytes.wrapping_neg());
+    side.reported_packets = 0;
+    side.reported_bytes = 0;
+    if side.packets == 0 {
+        side.first_ns = 0;
+        side.last_ns = 0;
+    } else {
+        side.first_ns = side.last_ns;
     }
 }
 

@@ -1,5 +1,6 @@
-use super::entry::has_flag;
+use super::entry::{gather, has_flag};
 use super::of;
+use crate::Packet;
 use flowlog_abi::{FlowEntry, FlowKey, protocol, tcp};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -49,20 +50,38 @@ pub enum Closed {
 /// Whether a TCP connection was closed, and how.
 #[must_use]
 pub fn closed(key: &FlowKey, entry: &FlowEntry) -> Option<Closed> {
-    let either = |flag| has_flag(entry, 0, flag) || has_flag(entry, 1, flag);
     if key.protocol != protocol::TCP {
-        None
-    } else if either(tcp::RST) {
+        return None;
+    }
+    how([0, 1].map(|direction| gather(of(&entry.directions, direction).l4)))
+}
+
+/// Whether a packet opens a new connection under the key of one that is closed: the ports are used again.
+#[must_use]
+#[inline(always)]
+pub fn reopens(packet: &Packet, entry: &FlowEntry) -> bool {
+    const DECISIVE: u8 = tcp::SYN | tcp::ACK | tcp::RST | tcp::FIN;
+    let either = |flag| has_flag(entry, 0, flag) || has_flag(entry, 1, flag);
+    packet.protocol == protocol::TCP
+        && packet.tcp_flags & DECISIVE == tcp::SYN
+        && (either(tcp::RST) || both(entry, tcp::FIN))
+}
+
+#[inline(always)]
+fn both(entry: &FlowEntry, flag: u8) -> bool {
+    has_flag(entry, 0, flag) && has_flag(entry, 1, flag)
+}
+
+/// The same of the flags of both directions of a TCP connection, as a report has them.
+#[must_use]
+pub fn how([up, down]: [u8; 2]) -> Option<Closed> {
+    if (up | down) & tcp::RST != 0 {
         Some(Closed::Rst)
-    } else if both(entry, tcp::FIN) {
+    } else if up & down & tcp::FIN != 0 {
         Some(Closed::Fin)
     } else {
         None
     }
-}
-
-fn both(entry: &FlowEntry, flag: u8) -> bool {
-    has_flag(entry, 0, flag) && has_flag(entry, 1, flag)
 }
 
 /// Whether a connection has been silent for so long that it is over.

@@ -1,7 +1,8 @@
 extern crate std;
 
 use super::{
-    Closed, Sight, Timeouts, acknowledge, add, alone, closed, expired, new_entry, report, tag, wants_report,
+    Closed, Plain, Sight, Timeouts, acknowledge, add, alone, closed, expired, new_entry, reopen, reopens,
+    report, tag, wants_report,
 };
 use crate::Packet;
 use flowlog_abi::{FlowEntry, FlowKey, KIND_ECHO, REPORT_ALONE, REPORT_FLOW, hook, tcp};
@@ -109,6 +110,29 @@ fn reports_are_acknowledged_exactly() {
     let said = second.directions[0];
     assert_eq!((second.number, said.packets, said.reported_packets), (2, 4, 2));
     assert_eq!((said.first_ns, entry.directions[0].first_ns), (4 * SECOND, 0));
+}
+
+#[test]
+fn a_reopened_entry_keeps_what_the_last_report_did_not_tell() {
+    let (key, mut entry) = connection(&[packet(6, tcp::SYN), back(packet(6, tcp::RST))]);
+    let syn = back(packet(6, tcp::SYN));
+    assert!(reopens(&syn, &entry) && !reopens(&back(packet(6, tcp::SYN | tcp::ACK)), &entry));
+    let first = report(&key, &entry);
+    acknowledge(&mut entry, &first);
+    let last = report(&key, &entry);
+    // A packet that another CPU adds after the last word on the old connection.
+    add(&mut entry, 0, &packet(6, tcp::ACK), &sight(8 * SECOND));
+    let here = Sight { ifindex: 9, hook: hook::UPLINK_EGRESS, ..sight(9 * SECOND) };
+    reopen::<Plain>(&mut entry, &last, &here, 1, 6);
+    assert!(!reopens(&syn, &entry));
+    add(&mut entry, 1, &syn, &here);
+    let said = report(&key, &entry);
+    assert_eq!((said.number, said.connection, said.opener, said.started_ns), (1, 6, 1, 9 * SECOND));
+    assert_eq!(said.directions.map(|side| (side.packets, side.reported_packets)), [(2, 0), (2, 0)]);
+    assert_eq!(said.directions.map(|side| side.tcp_flags), [0, tcp::SYN]);
+    assert_eq!(said.directions.map(|side| side.first_ns), [8 * SECOND, 9 * SECOND]);
+    assert_eq!(said.directions.map(|side| side.ifindex), [7, 9]);
+    assert!(wants_report(&entry, 1, 9 * SECOND, u64::MAX, true));
 }
 
 #[test]

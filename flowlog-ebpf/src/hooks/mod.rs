@@ -1,5 +1,6 @@
 //! One short file per attach point; names as in `flowlog_abi::names`.
 
+mod bench;
 mod ethernet;
 mod mark;
 mod raw_ip;

@@ -45,7 +45,7 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
             };
             let tasks: Vec<_> = plan.iter().flat_map(|plan| &plan.tasks).map(to_json).collect();
             let answer = serde_json::json!({ "valid": valid, "tasks": tasks,
-                "total_bytes_max": plan.as_ref().map(disk_bytes_max),
+                "total_bytes_max": plan.as_ref().and_then(disk_bytes_max),
                 "errors": list(&found.errors), "warnings": list(&found.warnings) });
             writeln!(out, "{answer}")?;
         }
@@ -56,8 +56,10 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
             for task in plan.iter().flat_map(|plan| &plan.tasks) {
                 writeln!(out, "{}", describe(task))?;
             }
-            if let Some(plan) = plan.as_ref().filter(|plan| plan.tasks.len() > 1) {
-                writeln!(out, "together: at most {} on disk", bytes(disk_bytes_max(plan)))?;
+            if let Some(plan) = plan.as_ref().filter(|plan| plan.tasks.len() > 1)
+                && let Some(total) = disk_bytes_max(plan)
+            {
+                writeln!(out, "together: at most {} on disk", bytes(total))?;
             }
         }
     }

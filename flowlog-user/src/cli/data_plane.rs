@@ -131,7 +131,9 @@ impl DataPlane {
             .context("cannot start a thread")?;
         let node = Arc::new(snapshot(&live, &names)?);
         let (changes, decoder) = (live.changes(), Decoder::new(cadences));
-        let capture = Capture { live, decoder, names, node, changes, tasks, control, sender, commands };
+        let clock = Clock::measure();
+        let capture =
+            Capture { live, clock, decoder, names, node, changes, tasks, control, sender, commands };
         let capture = Builder::new()
             .name("flowlog-capture".into())
             .spawn(move || capture.run())
@@ -154,6 +156,7 @@ impl DataPlane {
 /// The capturing thread.
 struct Capture {
     live: Live,
+    clock: Clock,
     decoder: Decoder,
     names: Names,
     node: Arc<Node>,
@@ -172,8 +175,8 @@ impl Capture {
         if error.is_some() {
             self.control.failed.store(true, Ordering::Relaxed);
         }
-        let Self { mut live, mut decoder, node, sender, .. } = self;
-        let stopped = live.stop(&mut feed(&mut decoder, Clock::measure(), &mut out, &node, &sender));
+        let Self { mut live, mut decoder, node, sender, clock, .. } = self;
+        let stopped = live.stop(&mut feed(&mut decoder, clock.again(), &mut out, &node, &sender));
         // The worker ends when it has taken the last batch and the sender is gone.
         let _ = sender.send(Work::Batch(Batch { flows: out, node }));
         let ledger = stopped.unwrap_or_else(|failure| {
@@ -185,15 +188,17 @@ impl Capture {
 
     /// Drains the kernel until told to stop.
     fn poll(&mut self, out: &mut Flows) -> anyhow::Result<()> {
-        let mut clock = Clock::measure();
         let mut told = Instant::now();
         while !self.control.stop.load(Ordering::Relaxed) {
-            let now = Clock::measure();
-            if now.step_ns(clock).abs() > STEP_NS {
-                tracing::warn!(seconds = now.step_ns(clock) / 1_000_000_000, "the wall clock was stepped");
+            let now = self.clock.again();
+            if now.step_ns(self.clock).abs() > STEP_NS {
+                tracing::warn!(
+                    seconds = now.step_ns(self.clock) / 1_000_000_000,
+                    "the wall clock was stepped"
+                );
             }
-            clock = now;
-            self.live.poll(&mut feed(&mut self.decoder, clock, out, &self.node, &self.sender))?;
+            self.clock = now;
+            self.live.poll(&mut feed(&mut self.decoder, self.clock, out, &self.node, &self.sender))?;
             if self.live.changes() != self.changes {
                 // Before the batch is handed on: its records may name what has just come.
                 self.changes = self.live.changes();
@@ -231,8 +236,9 @@ impl Capture {
         let ledger = self.live.ledger()?;
         let mut seen = Seen { connections: ledger.kernel.connections, ..Seen::default() };
         for (_, _, counters) in &ledger.hooks {
-            seen.packets += counters.seen_packets;
-            seen.bytes += counters.seen_bytes;
+            seen.shown += counters.seen_packets;
+            seen.packets += counters.counted_packets + counters.alone_packets;
+            seen.bytes += counters.counted_bytes + counters.alone_bytes;
             seen.lost += counters.lost_packets;
         }
         let dropped =

@@ -10,7 +10,9 @@ use super::summary::{bytes, count};
 pub(crate) struct Seen {
     /// Connections that entered the table.
     pub(crate) connections: u64,
-    /// Packets shown to the hooks, ARP and the like included.
+    /// Packets shown to the hooks: ARP and the like too, and again at each interface crossed.
+    pub(crate) shown: u64,
+    /// Packets of connections, each once.
     pub(crate) packets: u64,
     /// Layer-2 bytes of the same.
     pub(crate) bytes: u64,
@@ -39,20 +41,21 @@ impl LiveLine {
 
     /// Shows the state; says once what to try when nothing passes.
     pub(crate) fn show(&mut self, seen: Seen) {
-        let pause = if self.terminal { Duration::from_millis(250) } else { Duration::from_secs(10) };
-        if self.printed.is_some_and(|at| at.elapsed() < pause) {
-            return;
-        }
-        self.printed = Some(Instant::now());
-        if seen.packets == 0 && self.started.elapsed() >= QUIET && !self.hinted {
+        if seen.shown == 0 && self.started.elapsed() >= QUIET && !self.hinted {
             self.hinted = true;
             self.clear();
             let _ = writeln!(
                 stderr(),
                 "nothing has passed the watched interfaces yet; try `ping -c 3 <your gateway>`, see \
-                 `flowlog interfaces` for what is watched and what is left out, or add `--interface GLOB`"
+                 `{} interfaces` for what is watched and what is left out, or add `--interface GLOB`",
+                super::called()
             );
         }
+        let pause = if self.terminal { Duration::from_millis(250) } else { Duration::from_secs(10) };
+        if self.printed.is_some_and(|at| at.elapsed() < pause) {
+            return;
+        }
+        self.printed = Some(Instant::now());
         let text = format!(
             "{} connections  {} packets  {}  {} lost",
             count(seen.connections),

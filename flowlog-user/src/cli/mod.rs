@@ -17,9 +17,11 @@ mod summary;
 mod tasks;
 mod triggers;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flowlog_user::enrich::snapshot;
 use jiff::SignedDuration;
 
 /// Records the network flows of a Linux node: an eBPF program counts every packet per connection, and tasks say which
@@ -30,25 +32,28 @@ use jiff::SignedDuration;
     propagate_version = true,
     after_help = "\
 Examples:
-  flowlog run --tasks config/quickstart.yaml          log what three sample tasks ask for, until Ctrl-C
-  flowlog cat /var/log/flowlog -o table               read every log in a folder
-  flowlog check config/quickstart.yaml                is this file right, and what will it write?
-  flowlog replay --pcap trace.pcap --tasks t.yaml --output-dir out
-                                                      the same, from a capture file and without privilege"
+  flowlog run --tasks config/quickstart.yaml    log what three sample tasks ask for, until Ctrl-C
+  flowlog cat /var/log/flowlog -o table         read every log in a folder
+  flowlog check config/quickstart.yaml          is this file right, and what will it write?
+  flowlog replay --pcap trace.pcap --tasks config/quickstart.yaml --output-dir out
+                                                the same from a capture file, without privilege
+
+Exit codes: 0 success, 1 failure, 2 usage (or a path that `check` cannot read)."
 )]
 pub(crate) struct Flowlog {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
     /// Say more of what the daemon does.
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, display_order = 900)]
     pub(crate) verbose: bool,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Capture flows on this machine's interfaces and write each task's log (needs root or three capabilities).
+    /// Capture flows on this machine's interfaces and write each task's log, until Ctrl-C or SIGTERM (needs root, or
+    /// CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON).
     Run(run::RunArgs),
     /// Validate task files: exit code 0 valid, 1 invalid, 2 cannot read.
     Check(check::CheckArgs),
@@ -86,7 +91,7 @@ pub(crate) struct NodeArgs {
     /// Addresses that belong to the cluster (identity `reserved:unmanaged`); may be given several times.
     #[arg(long, value_name = "CIDR", env = "FLOWLOG_CLUSTER_CIDR")]
     pub(crate) cluster_cidr: Vec<ipnet::IpNet>,
-    /// Time between two reports of a connection while its traffic flows.
+    /// Time between two `update` records of a connection while its traffic flows.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "FLOWLOG_ACTIVE_TIMEOUT")]
     pub(crate) active_timeout: SignedDuration,
     /// Silence after which a connection is over, for every protocol or for one (`udp=30s`, also icmp, tcp, tcp-opening,
@@ -110,6 +115,19 @@ pub(crate) enum IdleOf {
     TcpOpening,
     /// Any other protocol.
     Other,
+}
+
+/// This program as a person would type it here, so that what is printed can be copied: as it was called, through sudo
+/// when it was.
+#[must_use]
+pub(crate) fn called() -> String {
+    as_typed(std::env::args().next(), std::env::var("SUDO_USER").ok().as_deref())
+}
+
+fn as_typed(name: Option<String>, sudo_user: Option<&str>) -> String {
+    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "flowlog".into());
+    let name = if name.contains(char::is_whitespace) { format!("'{name}'") } else { name };
+    if sudo_user.is_some_and(|user| user != "root") { format!("sudo {name}") } else { name }
 }
 
 /// A positive duration such as `90s`, `2m` or `1h30m`.
@@ -141,6 +159,15 @@ impl NodeArgs {
     #[must_use]
     pub(crate) fn names(&self) -> Names {
         (self.node_name.clone(), self.cluster_name.clone())
+    }
+
+    /// The node's name as records have it.
+    ///
+    /// # Errors
+    /// When the kernel gives no boot id; nothing could be recorded then.
+    pub(crate) fn full_name(&self) -> anyhow::Result<String> {
+        let (node, cluster) = self.names();
+        Ok(snapshot(node.as_deref(), cluster.as_deref(), BTreeMap::new(), Vec::new())?.name)
     }
 
     /// The timeouts in the kernel side's unit.
@@ -177,6 +204,16 @@ fn ns(duration: SignedDuration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_printed_can_be_typed() {
+        let typed = |name: &str, sudo_user| as_typed(Some(name.into()), sudo_user);
+        assert_eq!(typed("flowlog", None), "flowlog");
+        assert_eq!(typed("target/quick/flowlog", Some("mia")), "sudo target/quick/flowlog");
+        assert_eq!(typed("flowlog", Some("root")), "flowlog");
+        assert_eq!(typed("/opt/a b/flowlog", None), "'/opt/a b/flowlog'");
+        assert_eq!(as_typed(None, None), "flowlog");
+    }
     use clap::CommandFactory;
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::bail;
 use clap::Args;
 use flowlog_user::capture::Captured;
 use flowlog_user::capture::replay::Replay;
@@ -12,8 +13,9 @@ use flowlog_user::clock::Clock;
 use flowlog_user::decode::Decoder;
 use flowlog_user::enrich::{Enricher, snapshot};
 use flowlog_user::pipeline::{Batch, Pipeline, files};
+use flowlog_user::read::{BadLine, Counts, flows};
 use flowlog_user::server::ledger::Books;
-use flowlog_user::task::Overflow;
+use flowlog_user::task::{Overflow, Plan};
 use flowlog_user::write::Roots;
 
 use super::{Format, NodeArgs, summary, tasks};
@@ -22,8 +24,12 @@ use super::{Format, NodeArgs, summary, tasks};
 #[derive(Args, Debug)]
 pub(crate) struct ReplayArgs {
     /// Capture file (pcap or pcapng); may be given several times, in order of time.
-    #[arg(long = "pcap", value_name = "FILE", required = true)]
+    #[arg(long = "pcap", value_name = "FILE")]
     pcaps: Vec<PathBuf>,
+    /// Recorded flows instead: lines of Hubble's export or of a log of ours, compressed or not; `-` is stdin. Each passes
+    /// the tasks' filters and masks once, with its own time and node name.
+    #[arg(long = "flows", value_name = "FILE", required_unless_present = "pcaps", conflicts_with = "pcaps")]
+    flows: Vec<PathBuf>,
     #[command(flatten)]
     node: NodeArgs,
     /// Write the tasks' files here instead of where they say.
@@ -39,6 +45,12 @@ pub(crate) struct ReplayArgs {
 
 /// Flows that are handed on together.
 const BATCH_FLOWS: usize = 4096;
+
+/// Recorded events that are handed on together; they are larger than flows.
+const BATCH_EVENTS: usize = 512;
+
+/// Lines that are no events of which each is told.
+const BAD_LINES_TOLD: usize = 10;
 
 /// Replays captures through parser, table, filters and writers.
 ///
@@ -56,6 +68,9 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     if roots.is_empty() {
         roots.push(super::run::LOG_ROOT.into());
     }
+    if !arguments.flows.is_empty() {
+        return recorded(arguments, plan, &Arc::new(Roots::new(&roots)?));
+    }
     let timeouts = arguments.node.timeouts();
     let cadences =
         tasks::cadences(&plan.cadences.iter().copied().map(Some).collect::<Vec<_>>(), timeouts.active_ns);
@@ -64,7 +79,7 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let (node_name, cluster_name) = arguments.node.names();
     let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;
     let node = Arc::new(node);
-    let roots = Arc::new(Roots::new(&roots)?);
+    let roots = Arc::new(Roots::new(&roots)?.with_node(&node.name));
     let mut pipeline =
         Pipeline::start(plan, &roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;
 
@@ -89,9 +104,49 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let books = Books {
         capture: source.ledger(),
         decode: decoder.counts(),
+        recorded: None,
         tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
     };
     summary::print(&books, &finished, &files(&finished), arguments.output)?;
     outcome?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts recorded events through filters, masks and writers.
+fn recorded(arguments: &ReplayArgs, plan: Plan, roots: &Arc<Roots>) -> anyhow::Result<ExitCode> {
+    let enricher = Enricher::new(Vec::new());
+    let mut pipeline =
+        Pipeline::start(plan, roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;
+    let mut counts = Counts::default();
+    let mut waiting = Vec::with_capacity(BATCH_EVENTS);
+    let mut told = 0;
+    let outcome = arguments.flows.iter().try_for_each(|path| {
+        let sink = |event| {
+            waiting.push(event);
+            if waiting.len() == BATCH_EVENTS {
+                pipeline.take_recorded(&waiting);
+                waiting.clear();
+            }
+        };
+        let bad = |line: &BadLine| {
+            told += 1;
+            if told <= BAD_LINES_TOLD {
+                tracing::warn!("{line}; the line is passed over");
+            }
+        };
+        flows(path, &mut counts, sink, bad)
+    });
+    pipeline.take_recorded(&waiting);
+    let finished = pipeline.finish();
+    let books = Books {
+        recorded: Some(counts),
+        tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
+        ..Books::default()
+    };
+    summary::print(&books, &finished, &files(&finished), arguments.output)?;
+    outcome?;
+    if counts.malformed > 0 {
+        bail!("{} of {} lines were no events and passed over", counts.malformed, counts.lines);
+    }
     Ok(ExitCode::SUCCESS)
 }

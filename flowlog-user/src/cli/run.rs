@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     /// Folder for what must outlive the daemon: the last accepted tasks and audit.log [default: /var/lib/flowlog].
     #[arg(long, value_name = "DIR", env = "FLOWLOG_STATE_DIR")]
     state_dir: Option<PathBuf>,
-    /// Stop by itself after this time.
+    /// Stop by itself after this time, e.g. 30s or 2h.
     #[arg(long = "for", value_name = "DURATION", value_parser = super::duration)]
     time: Option<SignedDuration>,
     /// Show a line of what is seen, several times a second on a terminal.
@@ -148,7 +148,7 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut triggers = Triggers::new(Arc::clone(&control))?;
 
     let active_ns = arguments.node.timeouts().active_ns;
-    let roots = Arc::new(Roots::new(&arguments.log_root)?);
+    let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?));
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
     let (mut reload, built) =
@@ -210,7 +210,8 @@ fn announce(live: &Live, tasks: usize) {
         states.iter().filter(|state| state.hook.is_some()).map(|state| &*state.name).collect();
     if watched.is_empty() {
         tracing::warn!(
-            "no interface is watched; see `flowlog interfaces` for why each is left out, or name one with --interface"
+            "no interface is watched; see `{} interfaces` for why each is left out, or name one with --interface",
+            super::called()
         );
     }
     tracing::info!(interfaces = watched.join(" "), tasks, "watching");
@@ -221,6 +222,7 @@ fn report(done: Done, output: Format) -> anyhow::Result<ExitCode> {
     let books = Books {
         capture,
         decode,
+        recorded: None,
         tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
     };
     summary::print(&books, &finished, &files(&finished), output)?;

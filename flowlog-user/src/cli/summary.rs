@@ -59,22 +59,38 @@ pub(crate) fn print(
     write!(stderr(), "{}", text(books, finished, files))
 }
 
-fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
+/// What became of the packets.
+fn captured(text: &mut String, books: &Books) {
     let packets = books.packets();
-    let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{} connections, {} packets, {}; {} packets were no IP, {} not understood, {} lost",
+        "{} connections, {} packets, {}; beside them {} seen again at another interface, {} no IP, {} not understood, \
+         {} lost",
         count(books.capture.kernel.connections),
-        count(packets.seen.packets),
-        bytes(packets.seen.bytes),
+        count(packets.counted.packets + packets.alone.packets),
+        bytes(packets.counted.bytes + packets.alone.bytes),
+        count(packets.elsewhere.packets),
         count(packets.not_ip.packets),
         count(packets.unparsed.packets),
         count(packets.lost.packets),
     );
     for (reason, n) in books.capture.reasons.iter().filter(|(_, n)| *n > 0) {
         let _ = writeln!(text, "  {reason}: {}", count(*n));
+    }
+}
+
+fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
+    let mut text = String::new();
+    if let Some(recorded) = books.recorded {
+        let _ = writeln!(
+            text,
+            "{} recorded events, {} lines that were none",
+            count(recorded.taken),
+            count(recorded.malformed)
+        );
+    } else {
+        captured(&mut text, books);
     }
     for task in finished {
         let counters = &task.counters;
@@ -107,7 +123,7 @@ fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
         }
         let folders: std::collections::BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
         for folder in folders {
-            let _ = writeln!(text, "read them with:  flowlog cat {} -o table", folder.display());
+            let _ = writeln!(text, "read them with:  {} cat {} -o table", super::called(), folder.display());
         }
     }
     text

@@ -58,14 +58,17 @@ pub(crate) fn problems(found: &Problems) -> impl Iterator<Item = String> {
 #[must_use]
 pub(crate) fn describe(task: &Planned) -> String {
     let write = &task.spec.file;
+    let total = match write.total_bytes_max {
+        u64::MAX => "as much on disk as age and free space allow".into(),
+        total => format!("at most {} on disk", bytes(total)),
+    };
     format!(
-        "task {}: {}, finished as {} (json, {}), rotated at {}, at most {} on disk, mode {:04o}",
+        "task {}: {}, finished as {} (json, {}), rotated at {}, {total}, mode {:04o}",
         task.spec.name,
         write.live_path().display(),
         write.finished_paths().file_name().unwrap_or_default().display(),
         write.compression.name(),
         bytes(write.size_bytes_max),
-        bytes(write.total_bytes_max),
         write.mode,
     )
 }
@@ -84,16 +87,20 @@ pub(crate) fn to_json(task: &Planned) -> serde_json::Value {
         "compression": write.compression.name(),
         "mode": format!("{:04o}", write.mode),
         "rotate_bytes_max": write.size_bytes_max,
-        "total_bytes_max": write.total_bytes_max,
+        "total_bytes_max": bounded(write.total_bytes_max),
         "start": spec.start.map(|at| at.to_string()),
         "end": spec.end.map(|at| at.to_string()),
     })
 }
 
-/// The most disk all tasks together can take, in bytes.
+/// The most disk all tasks together can take, in bytes; nothing when there is no such limit.
 #[must_use]
-pub(crate) fn disk_bytes_max(plan: &Plan) -> u64 {
-    plan.tasks.iter().fold(0, |sum, task| sum.saturating_add(task.spec.file.total_bytes_max))
+pub(crate) fn disk_bytes_max(plan: &Plan) -> Option<u64> {
+    bounded(plan.tasks.iter().fold(0, |sum, task| sum.saturating_add(task.spec.file.total_bytes_max)))
+}
+
+fn bounded(bytes_max: u64) -> Option<u64> {
+    Some(bytes_max).filter(|bytes_max| *bytes_max < u64::MAX)
 }
 
 /// Puts every task's file below `folder`, keeping its name.

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use flowlog_abi::{DirectionReport, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW, Report, hook, protocol};
+use flowlog_ebpf::{Closed, how};
 
 use crate::clock::Clock;
 use crate::record::{EndReason, Event, Flow, Hook, Identity, L4};
@@ -41,6 +42,14 @@ pub(super) fn sound(report: &Report) -> bool {
         && report.directions.iter().any(|side| side.packets > 0)
         && report.directions.iter().all(|side| side.packets < LARGEST && side.bytes < LARGEST)
         && report.connection < LARGEST
+}
+
+/// How a connection was closed whose ports have been used again.
+pub(super) fn closed(report: &Report) -> EndReason {
+    match how(report.directions.map(|side| side.tcp_flags)) {
+        Some(Closed::Rst) => EndReason::Rst,
+        _ => EndReason::Fin,
+    }
 }
 
 /// The flow of direction `at` (0 = low to high). `None` only for a report that is not [`sound`].

@@ -11,7 +11,7 @@ mod flow;
 
 pub use cadence::Cadence;
 
-use flowlog_abi::{REPORT_ALONE, REPORT_FLOW, Report};
+use flowlog_abi::{REPORT_ALONE, REPORT_END, REPORT_FLOW, Report};
 use zerocopy::FromBytes;
 
 use crate::clock::Clock;
@@ -99,6 +99,11 @@ impl Decoder {
                 self.counts.reported_packets += packets;
                 self.counts.reported_bytes += length;
                 self.connections.report(&report, clock, out);
+            }
+            REPORT_END => {
+                self.counts.reported_packets += packets;
+                self.counts.reported_bytes += length;
+                self.connections.end(&report, flow::closed(&report), clock, out);
             }
             REPORT_ALONE => {
                 self.counts.alone_packets += packets;

@@ -1,5 +1,5 @@
 use flowlog_abi::{
-    DirectionReport, FlowKey, KIND_ECHO, REPORT_ALONE, REPORT_FLOW, Report, hook, protocol, tcp,
+    DirectionReport, FlowKey, KIND_ECHO, REPORT_ALONE, REPORT_END, REPORT_FLOW, Report, hook, protocol, tcp,
 };
 use proptest::prelude::*;
 use zerocopy::IntoBytes;
@@ -112,6 +112,24 @@ fn a_short_connection_gives_a_start_and_an_end_in_each_direction() {
     assert_eq!(decoder.open(), 0);
     let counts = decoder.counts();
     assert_eq!((counts.decoded, counts.reported_packets, counts.ended_packets), (2, 2, 7));
+}
+
+#[test]
+fn the_end_of_a_connection_whose_ports_are_used_again_comes_through_the_ring() {
+    for (flags, reason) in [(tcp::FIN, EndReason::Fin), (tcp::RST, EndReason::Rst)] {
+        let mut decoder = decoder(&[ALL]);
+        let mut out = decoder.flows();
+        take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
+        let mut last = with(with(report(), 1, (5, 500), (1, 74), 102, 110), 0, (4, 400), (0, 0), 101, 109);
+        last.what = REPORT_END;
+        for side in &mut last.directions {
+            side.tcp_flags = flags | tcp::ACK;
+        }
+        take(&mut decoder, &last, &mut out);
+        assert_eq!(out[0].iter().map(|f| f.event).collect::<Vec<_>>()[2..], [Event::End, Event::End]);
+        assert!(out[0][2..].iter().all(|f| f.end_reason == Some(reason)), "{:?}", out[0]);
+        assert_eq!((decoder.open(), decoder.counts().decoded, decoder.counts().reported_packets), (0, 2, 9));
+    }
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use super::extensions::extensions;
 use super::l4::l4;
-use super::summary::summary;
 use super::text::{address, key, nonzero, number, plain, string, time};
 use super::uuid::uuid;
 use crate::record::fields::{FIELDS, Field, FieldSet, Mask};
@@ -33,8 +32,9 @@ pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
     absent(out, mask, "\"l7\":", const { span(Field::L7Type, Field::KafkaTopic) });
     point(out, flow, node, mask);
     if keep(Field::Summary) {
-        key(out, "\"Summary\":");
-        summary(out, flow);
+        key(out, "\"Summary\":\"");
+        flow.summary(out);
+        out.push(b'"');
     }
     extensions(out, flow, node, mask);
     let aggregate =

@@ -7,10 +7,9 @@
 //! [`json`] with the same signature.
 
 mod extensions;
-mod icmp;
+pub mod foreign;
 pub mod json;
 mod l4;
-mod summary;
 mod text;
 mod uuid;
 

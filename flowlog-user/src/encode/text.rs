@@ -77,9 +77,13 @@ pub(super) fn hex(out: &mut Vec<u8>, value: u128, digits: u32) {
 
 /// RFC 3339 in UTC with 0, 3, 6 or 9 digits of a second, quoted.
 pub(super) fn time(out: &mut Vec<u8>, ns: i64) {
-    let seconds = ns.div_euclid(1_000_000_000);
     let fraction = u32::try_from(ns.rem_euclid(1_000_000_000)).unwrap_or(0);
     // 64 bits of nanoseconds reach from 1677 to 2262, well inside what jiff holds.
+    time_at(out, ns.div_euclid(1_000_000_000), fraction);
+}
+
+/// The same from whole seconds and the nanoseconds after them.
+pub(super) fn time_at(out: &mut Vec<u8>, seconds: i64, fraction: u32) {
     let at = Offset::UTC.to_datetime(Timestamp::new(seconds, 0).unwrap_or(Timestamp::UNIX_EPOCH));
     let year = u32::from(at.year().unsigned_abs());
     let [y3, y2, y1, y0] = [digit(year, 1000), digit(year, 100), digit(year, 10), digit(year, 1)];

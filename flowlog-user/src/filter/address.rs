@@ -1,54 +1,77 @@
 use std::net::IpAddr;
 
 use super::json;
+use crate::record::Address;
 use crate::tree::{Problems, Tree};
 
 /// Addresses and prefixes, in one of which the flow's address must lie.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Addresses(Vec<Alternative>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// Everything, for addresses as packets have them.
+    all: Vec<Prefix>,
+    /// The prefixes alone, for addresses as somebody wrote them.
+    prefixes: Vec<Prefix>,
+    /// The single addresses as written: Hubble compares texts.
+    texts: Vec<Box<str>>,
+}
 
 /// IPv4 never lies in an IPv6 prefix, nor an IPv4-mapped address in an IPv4 one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Alternative {
-    V4 {
-        net: u32,
-        mask: u32,
-    },
-    V6 {
-        net: u128,
-        mask: u128,
-    },
-    /// Valid, but not as any record spells an address (Hubble compares texts): equals nothing.
-    Never,
+enum Prefix {
+    V4 { net: u32, mask: u32 },
+    V6 { net: u128, mask: u128 },
 }
 
 impl Addresses {
     pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
-        json::list(tree, problems, |item, problems| {
+        let mut addresses = Self::default();
+        let read = json::list(tree, problems, |item, problems| {
             let text = item.text(problems)?;
             match text.split_once('/') {
-                Some((address, bits)) => prefix(item, text, address, bits, problems),
-                None => exact(item, text, problems),
+                Some((address, bits)) => {
+                    let prefix = prefix(item, text, address, bits, problems)?;
+                    addresses.prefixes.push(prefix);
+                    addresses.all.push(prefix);
+                }
+                None => {
+                    addresses.all.extend(exact(item, text, problems)?);
+                    addresses.texts.push(text.into());
+                }
             }
-        })
-        .map(Self)
+            Some(())
+        });
+        read.map(|_| addresses)
     }
 
-    pub(super) fn matches(&self, address: IpAddr) -> bool {
+    pub(super) fn matches(&self, address: Address<'_>) -> bool {
         match address {
-            IpAddr::V4(address) => {
-                let bits = address.to_bits();
-                self.0.iter().any(|one| matches!(one, Alternative::V4 { net, mask } if bits & mask == *net))
-            }
-            IpAddr::V6(address) => {
-                let bits = address.to_bits();
-                self.0.iter().any(|one| matches!(one, Alternative::V6 { net, mask } if bits & mask == *net))
+            Address::Ip(address) => within(&self.all, address),
+            Address::Text("") => false,
+            Address::Text(text) => {
+                let listed = self.texts.iter().any(|listed| **listed == *text);
+                listed
+                    || (!self.prefixes.is_empty()
+                        && text.parse().is_ok_and(|address| within(&self.prefixes, address)))
             }
         }
     }
 }
 
-fn exact(item: &Tree, text: &str, problems: &mut Problems) -> Option<Alternative> {
+fn within(prefixes: &[Prefix], address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let bits = address.to_bits();
+            prefixes.iter().any(|one| matches!(one, Prefix::V4 { net, mask } if bits & mask == *net))
+        }
+        IpAddr::V6(address) => {
+            let bits = address.to_bits();
+            prefixes.iter().any(|one| matches!(one, Prefix::V6 { net, mask } if bits & mask == *net))
+        }
+    }
+}
+
+/// A single address as a full prefix; nothing within where no record of ours spells it like that.
+fn exact(item: &Tree, text: &str, problems: &mut Problems) -> Option<Option<Prefix>> {
     let Ok(address) = without_zone(text).parse::<IpAddr>() else {
         let message = format!("`{text}` is not an IP address; expected one like 10.0.0.1, ::1 or 10.0.0.0/8");
         problems.error(&item.place, message);
@@ -57,30 +80,24 @@ fn exact(item: &Tree, text: &str, problems: &mut Problems) -> Option<Alternative
     if address.to_string() != text {
         let message = format!("matches nothing: records spell this address `{address}`; write it like that");
         problems.warning(&item.place, message);
-        return Some(Alternative::Never);
+        return Some(None);
     }
-    Some(match address {
-        IpAddr::V4(address) => Alternative::V4 { net: address.to_bits(), mask: u32::MAX },
-        IpAddr::V6(address) => Alternative::V6 { net: address.to_bits(), mask: u128::MAX },
-    })
+    Some(Some(match address {
+        IpAddr::V4(address) => Prefix::V4 { net: address.to_bits(), mask: u32::MAX },
+        IpAddr::V6(address) => Prefix::V6 { net: address.to_bits(), mask: u128::MAX },
+    }))
 }
 
-fn prefix(
-    item: &Tree,
-    text: &str,
-    address: &str,
-    bits: &str,
-    problems: &mut Problems,
-) -> Option<Alternative> {
+fn prefix(item: &Tree, text: &str, address: &str, bits: &str, problems: &mut Problems) -> Option<Prefix> {
     let bits = bits.parse::<u32>().ok().filter(|number| number.to_string() == bits);
     let net = match (address.parse::<IpAddr>(), bits) {
         (Ok(IpAddr::V4(address)), Some(bits @ 0..=32)) => {
             let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
-            Alternative::V4 { net: address.to_bits() & mask, mask }
+            Prefix::V4 { net: address.to_bits() & mask, mask }
         }
         (Ok(IpAddr::V6(address)), Some(bits @ 0..=128)) => {
             let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-            Alternative::V6 { net: address.to_bits() & mask, mask }
+            Prefix::V6 { net: address.to_bits() & mask, mask }
         }
         _ => {
             let message = format!("`{text}` is not an IP prefix; expected one like 10.0.0.0/8 or fd00::/8");

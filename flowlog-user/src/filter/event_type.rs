@@ -1,4 +1,5 @@
 use super::json::{self, Name};
+use crate::record::EventKind;
 use crate::tree::{Problems, Tree};
 
 /// Event types, one of which must be the flow's.
@@ -12,6 +13,9 @@ struct EventType {
     /// Set where the sub type counts.
     sub_type: Option<i32>,
 }
+
+/// The monitor's number of L7 events.
+const L7: i32 = 129;
 
 const NAMES: &[Name] = &[("type", "type"), ("match_sub_type", "matchSubType"), ("sub_type", "subType")];
 
@@ -27,7 +31,19 @@ impl EventTypes {
         .map(Self)
     }
 
-    pub(super) fn matches(&self, (number, sub_type): (i32, i32)) -> bool {
+    /// Whether one of them is the monitor's number of L7 events, the only ones with HTTP in them.
+    pub(super) fn have_l7(&self) -> bool {
+        self.0.iter().any(|wanted| wanted.number == L7)
+    }
+
+    /// Lost events have no type, and always match.
+    pub(super) fn matches(&self, kind: EventKind) -> bool {
+        let (number, sub_type) = match kind {
+            EventKind::Flow(Some(event_type)) => event_type,
+            EventKind::Other(number, sub_type) => (number, sub_type),
+            EventKind::Lost => return true,
+            EventKind::Flow(None) | EventKind::None => return false,
+        };
         self.0.iter().any(|wanted| {
             (wanted.number == 0 || wanted.number == number)
                 && wanted.sub_type.is_none_or(|wanted| wanted == sub_type)

@@ -1,5 +1,4 @@
 use super::json;
-use crate::record::Identity;
 use crate::tree::{Problems, Tree};
 
 /// Numeric identities, one of which must be the endpoint's.
@@ -11,7 +10,7 @@ impl Identities {
         json::list(tree, problems, json::unsigned).map(Self)
     }
 
-    pub(super) fn matches(&self, identity: Identity) -> bool {
-        self.0.contains(&identity.number())
+    pub(super) fn matches(&self, identity: Option<u32>) -> bool {
+        identity.is_some_and(|identity| self.0.contains(&identity))
     }
 }

@@ -1,5 +1,5 @@
 use super::json::{self, Name};
-use crate::record::Node;
+use crate::record::Facts;
 use crate::tree::{Problems, Tree};
 
 /// Interfaces, one of which the flow must have crossed.
@@ -27,10 +27,8 @@ impl Interfaces {
         .map(Self)
     }
 
-    /// Hubble knows one interface of a flow; we know up to four and test them all. 0 is none.
-    pub(super) fn matches(&self, crossed: [u32; 4], node: &Node) -> bool {
-        crossed.into_iter().filter(|index| *index != 0).any(|index| {
-            let name = node.interfaces.get(&index).map_or("", |interface| interface.name.as_str());
+    pub(super) fn matches(&self, facts: &impl Facts) -> bool {
+        facts.any_interface(|index, name| {
             self.0.iter().any(|wanted| {
                 (wanted.index == 0 || wanted.index == index)
                     && (wanted.name.is_empty() || wanted.name == name)

@@ -44,6 +44,11 @@ pub(super) fn unsigned(tree: &Tree, problems: &mut Problems) -> Option<u32> {
     number(tree, problems)
 }
 
+/// A `uint64`: a number, or a number in quotes.
+pub(super) fn unsigned_long(tree: &Tree, problems: &mut Problems) -> Option<u64> {
+    number(tree, problems)
+}
+
 /// An `int32`: a number, or a number in quotes.
 pub(super) fn signed(tree: &Tree, problems: &mut Problems) -> Option<i32> {
     number(tree, problems)
@@ -63,6 +68,10 @@ trait Bounded: std::str::FromStr {
 
 impl Bounded for u32 {
     const BOUNDS: &'static str = "from 0 to 4294967295";
+}
+
+impl Bounded for u64 {
+    const BOUNDS: &'static str = "from 0 to 18446744073709551615";
 }
 
 impl Bounded for i32 {

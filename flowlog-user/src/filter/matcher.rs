@@ -1,55 +1,149 @@
 use super::address::Addresses;
+use super::cel::Expressions;
 use super::enumeration::Numbers;
 use super::event_type::EventTypes;
 use super::identity::Identities;
 use super::interface::Interfaces;
+use super::label::Selectors;
+use super::name_pattern::NamePatterns;
+use super::namespaced::Namespaced;
+use super::number::Unsigned;
+use super::pattern::Patterns;
 use super::port::Ports;
 use super::protocol::Protocols;
 use super::reply::Replies;
+use super::status_code::StatusCodes;
 use super::tcp_flags::TcpFlags;
-use crate::record::{Flow, Node, VERDICT_FORWARDED};
+use super::text::Texts;
+use super::url;
+use super::workload::{Headers, Workloads};
+use crate::record::{Address, End, EventKind, Facts, Message, Texts as RecordTexts};
+
+/// `verdict` of a dropped flow.
+pub(super) const DROPPED: i32 = 2;
 
 /// One field of a filter with its alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named like Hubble's filter fields")]
 pub enum Matcher {
-    SourceIp(Addresses),
-    DestinationIp(Addresses),
-    SourcePort(Ports),
-    DestinationPort(Ports),
-    Protocol(Protocols),
-    TcpFlags(TcpFlags),
-    SourceIdentity(Identities),
-    DestinationIdentity(Identities),
+    Uuid(Texts),
+    Ip(End, Addresses),
+    SourceIpXlated(Addresses),
+    Pod(End, Namespaced),
+    Fqdn(End, NamePatterns),
+    Label(End, Selectors),
+    Service(End, Namespaced),
+    Workload(End, Workloads),
+    ClusterName(End, Texts),
     TrafficDirection(Numbers),
-    IpVersion(Numbers),
     Verdict(Numbers),
-    Reply(Replies),
-    EventType(EventTypes),
+    DropReasonDesc(Numbers),
     Interface(Interfaces),
+    EventType(EventTypes),
+    HttpStatusCode(StatusCodes),
+    Protocol(Protocols),
+    Port(End, Ports),
+    Reply(Replies),
+    DnsQuery(Patterns),
+    Identity(End, Identities),
+    HttpMethod(Texts),
+    HttpPath(Patterns),
+    HttpUrl(Patterns),
+    HttpHeader(Headers),
+    TcpFlags(TcpFlags),
+    NodeName(NamePatterns),
+    NodeLabels(Selectors),
+    IpVersion(Numbers),
+    TraceId(Texts),
+    IpTraceId(Unsigned),
+    Encrypted(Replies),
+    Cel(Expressions),
 }
 
 impl Matcher {
     /// Whether one of the alternatives holds.
     #[must_use]
-    pub fn matches(&self, flow: &Flow, node: &Node) -> bool {
+    pub fn matches<F: Facts>(&self, facts: &F) -> bool {
         match self {
-            Self::SourceIp(addresses) => addresses.matches(flow.source),
-            Self::DestinationIp(addresses) => addresses.matches(flow.destination),
-            Self::SourcePort(ports) => ports.matches(flow.l4.ports().map(|(source, _)| source)),
-            Self::DestinationPort(ports) => {
-                ports.matches(flow.l4.ports().map(|(_, destination)| destination))
-            }
-            Self::Protocol(protocols) => protocols.matches(flow.l4),
-            Self::TcpFlags(flags) => flags.matches(flow.l4),
-            Self::SourceIdentity(identities) => identities.matches(flow.source_identity),
-            Self::DestinationIdentity(identities) => identities.matches(flow.destination_identity),
-            Self::TrafficDirection(numbers) => numbers.matches(flow.traffic_direction().number()),
-            Self::IpVersion(numbers) => numbers.matches(flow.ip_version().number()),
-            Self::Verdict(numbers) => numbers.matches(VERDICT_FORWARDED),
-            Self::Reply(replies) => replies.matches(flow.is_reply),
-            Self::EventType(types) => types.matches(flow.event_type()),
-            Self::Interface(interfaces) => interfaces.matches(flow.interfaces, node),
+            Self::Ip(end, addresses) => addresses.matches(facts.address(*end)),
+            Self::Port(end, ports) => ports.matches(facts.port(*end)),
+            Self::Protocol(protocols) => protocols.matches(facts),
+            Self::TcpFlags(flags) => flags.matches(facts.tcp_flags()),
+            Self::Identity(end, identities) => identities.matches(facts.identity(*end)),
+            Self::TrafficDirection(numbers) => is_flow(facts) && numbers.matches(facts.traffic_direction()),
+            Self::IpVersion(numbers) => is_flow(facts) && numbers.matches(facts.ip_version()),
+            Self::Verdict(numbers) => is_flow(facts) && numbers.matches(facts.verdict()),
+            Self::Reply(replies) => replies.matches_reply(facts),
+            Self::EventType(types) => types.matches(facts.kind()),
+            Self::Interface(interfaces) => interfaces.matches(facts),
+            Self::Label(end, selectors) => selectors.matches(facts.labels(*end)),
+            Self::NodeName(patterns) => patterns.matches_node(facts.node_name()),
+            Self::Uuid(texts) => texts.any(|wanted| facts.has_uuid(wanted)),
+            Self::Cel(expressions) => facts.with_message(|flow| expressions.matches(flow)),
+            _ => self.matches_message(facts.message(), is_flow(facts)),
         }
     }
+
+    /// The fields that no flow of ours has.
+    fn matches_message(&self, flow: &Message, is_flow: bool) -> bool {
+        let endpoint = |end: End| flow.message(end.name());
+        let service = |end| match end {
+            End::Source => flow.message("source_service"),
+            End::Destination => flow.message("destination_service"),
+        };
+        let ip = flow.message("IP");
+        let http = flow.message("l7").and_then(|l7| l7.message("http"));
+        let dns = flow.message("l7").and_then(|l7| l7.message("dns"));
+        match self {
+            Self::SourceIpXlated(addresses) => {
+                addresses.matches(Address::Text(ip.map_or("", |ip| ip.text("source_xlated"))))
+            }
+            Self::Pod(end, pods) => {
+                endpoint(*end).is_some_and(|at| pods.matches(at.text("namespace"), at.text("pod_name")))
+            }
+            Self::Service(end, services) => {
+                service(*end).is_some_and(|at| services.matches(at.text("namespace"), at.text("name")))
+            }
+            Self::Fqdn(end, patterns) => patterns.matches_any(RecordTexts::Many(flow.list(match end {
+                End::Source => "source_names",
+                End::Destination => "destination_names",
+            }))),
+            Self::Workload(end, workloads) => {
+                endpoint(*end).is_some_and(|at| workloads.matches(at.list("workloads")))
+            }
+            Self::ClusterName(end, names) => {
+                endpoint(*end).is_some_and(|at| names.matches(at.text("cluster_name")))
+            }
+            Self::DropReasonDesc(numbers) => {
+                flow.signed("verdict") == DROPPED && numbers.matches(flow.signed("drop_reason_desc"))
+            }
+            Self::HttpStatusCode(codes) => http.is_some_and(|http| codes.matches(http.unsigned("code"))),
+            Self::HttpMethod(methods) => http.is_some_and(|http| {
+                let method = http.text("method");
+                !method.is_empty() && methods.matches_folded(method)
+            }),
+            Self::HttpPath(patterns) => http
+                .is_some_and(|http| url::path(http.text("url")).is_some_and(|path| patterns.matches(&path))),
+            Self::HttpUrl(patterns) => http.is_some_and(|http| patterns.matches(http.text("url").as_bytes())),
+            Self::HttpHeader(headers) => http.is_some_and(|http| headers.matches(http.list("headers"))),
+            Self::DnsQuery(patterns) => dns.is_some_and(|dns| patterns.matches(dns.text("query").as_bytes())),
+            Self::NodeLabels(selectors) => selectors.matches(RecordTexts::Many(flow.list("node_labels"))),
+            Self::TraceId(ids) => {
+                let parent = flow.message("trace_context").and_then(|context| context.message("parent"));
+                ids.matches(parent.map_or("", |parent| parent.text("trace_id")))
+            }
+            Self::IpTraceId(ids) => {
+                ids.matches(flow.message("ip_trace_id").map_or(0, |id| id.unsigned("trace_id")))
+            }
+            Self::Encrypted(encrypted) => {
+                is_flow && encrypted.matches(ip.and_then(|ip| ip.boolean("encrypted")).unwrap_or(false))
+            }
+            // Everything else has been asked above.
+            _ => false,
+        }
+    }
+}
+
+fn is_flow(facts: &impl Facts) -> bool {
+    matches!(facts.kind(), EventKind::Flow(..))
 }

@@ -5,26 +5,38 @@
 //! all match, filters of a list are alternatives, and no exclude filter may match. What never happens here: I/O,
 //! allocation per flow, failure while matching; whatever can be wrong is found when the spec is read.
 //!
-//! To add a kind of match: a file beside `port` with `read` and `matches`, an arm in [`Matcher`], and its name moved
-//! from the list of those not served in `spec`.
+//! To add a kind of match: a file beside `port` with `read` and `matches`, an arm in [`Matcher`], and one in `spec`. What
+//! it needs to know of a record it asks of [`Facts`], which flows of ours and recorded ones answer alike.
 
 mod address;
+mod cel;
 mod enumeration;
 mod event_type;
 mod identity;
 mod interface;
 mod json;
+mod label;
+mod label_parser;
 mod matcher;
+mod name_pattern;
+mod namespaced;
+mod number;
+mod pattern;
 mod port;
 mod protocol;
+mod re2;
 mod reply;
 mod spec;
+mod status_code;
 mod tcp_flags;
+mod text;
+mod url;
+mod workload;
 
 pub use matcher::Matcher;
 pub use spec::{FlowFilter, Spec};
 
-use crate::record::{Flow, Node};
+use crate::record::{Facts, Flow, Node, Seen};
 
 /// A compiled filter.
 #[derive(Clone, Debug)]
@@ -43,7 +55,13 @@ impl Filter {
     /// Whether the task wants the flow.
     #[must_use]
     pub fn matches(&self, flow: &Flow, node: &Node) -> bool {
-        let any = |filters: &[FlowFilter]| filters.iter().any(|filter| filter.matches(flow, node));
+        self.takes(&Seen { flow, node })
+    }
+
+    /// Whether the task wants a record, whatever it came from.
+    #[must_use]
+    pub fn takes(&self, facts: &impl Facts) -> bool {
+        let any = |filters: &[FlowFilter]| filters.iter().any(|filter| filter.matches(facts));
         (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
     }
 }

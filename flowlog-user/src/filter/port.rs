@@ -19,7 +19,7 @@ impl Ports {
         .map(Self)
     }
 
-    pub(super) fn matches(&self, port: Option<u16>) -> bool {
-        port.is_some_and(|port| self.0.contains(&port))
+    pub(super) fn matches(&self, port: Option<u32>) -> bool {
+        port.is_some_and(|port| self.0.iter().any(|wanted| u32::from(*wanted) == port))
     }
 }

@@ -1,35 +1,24 @@
 use super::json;
-use crate::record::L4;
+use crate::record::{Facts, Layer};
 use crate::tree::{Problems, Tree, hint};
 
-/// Protocols, one of which must be the member of `l4` that the record has.
+/// Protocols, one of which must be the member of `l4` or `l7` that the record has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Protocols(Vec<Protocol>);
+pub struct Protocols(Vec<&'static [Layer]>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Protocol {
-    Tcp,
-    Udp,
-    Sctp,
-    Icmp,
-    Icmpv4,
-    Icmpv6,
-    /// Valid for Hubble, but no record has it.
-    Never,
-}
-
-const NAMES: &[(&str, Protocol)] = &[
-    ("icmp", Protocol::Icmp),
-    ("icmpv4", Protocol::Icmpv4),
-    ("icmpv6", Protocol::Icmpv6),
-    ("tcp", Protocol::Tcp),
-    ("udp", Protocol::Udp),
-    ("sctp", Protocol::Sctp),
-    ("vrrp", Protocol::Never),
-    ("igmp", Protocol::Never),
-    ("dns", Protocol::Never),
-    ("http", Protocol::Never),
-    ("kafka", Protocol::Never),
+/// What each word stands for, and whether records of this version have it.
+const NAMES: &[(&str, &[Layer], bool)] = &[
+    ("icmp", &[Layer::Icmpv4, Layer::Icmpv6], true),
+    ("icmpv4", &[Layer::Icmpv4], true),
+    ("icmpv6", &[Layer::Icmpv6], true),
+    ("tcp", &[Layer::Tcp], true),
+    ("udp", &[Layer::Udp], true),
+    ("sctp", &[Layer::Sctp], true),
+    ("vrrp", &[Layer::Vrrp], false),
+    ("igmp", &[Layer::Igmp], false),
+    ("dns", &[Layer::Dns], false),
+    ("http", &[Layer::Http], false),
+    ("kafka", &[Layer::Kafka], false),
 ];
 
 impl Protocols {
@@ -37,29 +26,21 @@ impl Protocols {
         json::list(tree, problems, |item, problems| {
             let text = item.text(problems)?;
             let lower = text.to_lowercase();
-            let Some((_, protocol)) = NAMES.iter().find(|(name, _)| *name == lower) else {
-                let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+            let Some((_, layers, recorded)) = NAMES.iter().find(|(name, ..)| *name == lower) else {
+                let known: Vec<&str> = NAMES.iter().map(|(name, ..)| *name).collect();
                 problems.error(&item.place, format!("unknown protocol `{text}`; {}", hint(text, &known)));
                 return None;
             };
-            if *protocol == Protocol::Never {
+            if !recorded {
                 problems
                     .warning(&item.place, format!("matches nothing: no record of this version has `{text}`"));
             }
-            Some(*protocol)
+            Some(*layers)
         })
         .map(Self)
     }
 
-    pub(super) fn matches(&self, l4: L4) -> bool {
-        self.0.iter().any(|protocol| match protocol {
-            Protocol::Tcp => matches!(l4, L4::Tcp { .. }),
-            Protocol::Udp => matches!(l4, L4::Udp { .. }),
-            Protocol::Sctp => matches!(l4, L4::Sctp { .. }),
-            Protocol::Icmp => matches!(l4, L4::Icmpv4 { .. } | L4::Icmpv6 { .. }),
-            Protocol::Icmpv4 => matches!(l4, L4::Icmpv4 { .. }),
-            Protocol::Icmpv6 => matches!(l4, L4::Icmpv6 { .. }),
-            Protocol::Never => false,
-        })
+    pub(super) fn matches(&self, facts: &impl Facts) -> bool {
+        self.0.iter().copied().flatten().any(|layer| facts.has_layer(*layer))
     }
 }

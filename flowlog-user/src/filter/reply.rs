@@ -1,7 +1,9 @@
 use super::json;
+use super::matcher::DROPPED;
+use crate::record::Facts;
 use crate::tree::{Problems, Tree};
 
-/// Values of `is_reply`, one of which must be the flow's. A flow that has none matches nothing.
+/// Yes or no, one of which must be the flow's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replies(Vec<bool>);
 
@@ -10,7 +12,13 @@ impl Replies {
         json::list(tree, problems, Tree::boolean).map(Self)
     }
 
-    pub(super) fn matches(&self, is_reply: Option<bool>) -> bool {
-        is_reply.is_some_and(|is_reply| self.0.contains(&is_reply))
+    /// Hubble leaves `is_reply` out of dropped flows; they count as no replies.
+    pub(super) fn matches_reply(&self, facts: &impl Facts) -> bool {
+        let is_reply = facts.is_reply().or_else(|| (facts.verdict() == DROPPED).then_some(false));
+        is_reply.is_some_and(|is_reply| self.matches(is_reply))
+    }
+
+    pub(super) fn matches(&self, value: bool) -> bool {
+        self.0.contains(&value)
     }
 }

@@ -1,16 +1,25 @@
 use super::address::Addresses;
-use super::enumeration::{IP_VERSION, Numbers, TRAFFIC_DIRECTION, VERDICT};
+use super::cel::Expressions;
+use super::enumeration::Numbers;
 use super::event_type::EventTypes;
 use super::identity::Identities;
 use super::interface::Interfaces;
 use super::json::{self, Name};
+use super::label::Selectors;
 use super::matcher::Matcher;
+use super::name_pattern::NamePatterns;
+use super::namespaced::Namespaced;
+use super::number::Unsigned;
+use super::pattern::Patterns;
 use super::port::Ports;
 use super::protocol::Protocols;
 use super::reply::Replies;
+use super::status_code::StatusCodes;
 use super::tcp_flags::TcpFlags;
-use crate::record::{Flow, Node};
-use crate::tree::{Entry, Problems, Tree, Value};
+use super::text::Texts;
+use super::workload::{Headers, Workloads};
+use crate::record::{End, Facts, schema};
+use crate::tree::{Entry, Fields, Problems, Tree, Value};
 
 /// The filters of one task, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,6 +79,8 @@ const FIELDS: &[Name] = &[
     ("experimental", "experimental"),
 ];
 
+const EXPERIMENTAL: &[Name] = &[("cel_expression", "celExpression")];
+
 impl Spec {
     /// Reads `includeFilters` and `excludeFilters`. What is wrong is noted and left out, so the spec is of use only
     /// when no error was noted.
@@ -90,8 +101,8 @@ impl Spec {
 impl FlowFilter {
     /// Whether every field matches.
     #[must_use]
-    pub fn matches(&self, flow: &Flow, node: &Node) -> bool {
-        self.0.iter().all(|matcher| matcher.matches(flow, node))
+    pub fn matches(&self, facts: &impl Facts) -> bool {
+        self.0.iter().all(|matcher| matcher.matches(facts))
     }
 }
 
@@ -105,37 +116,104 @@ fn filter(tree: &Tree, problems: &mut Problems) -> FlowFilter {
         return FlowFilter::default();
     }
     let fields = json::message(tree, "filter field", FIELDS, problems);
-    FlowFilter(fields.iter().filter_map(|(name, entry)| matcher(name, entry, problems)).collect())
+    let matchers: Vec<Matcher> =
+        fields.iter().filter_map(|(name, entry)| matcher(name, entry, problems)).collect();
+    check_http(&fields, &matchers, problems);
+    FlowFilter(matchers)
+}
+
+/// HTTP needs events that can have it: Hubble refuses a filter that asks for HTTP in others.
+fn check_http(fields: &Fields<'_>, matchers: &[Matcher], problems: &mut Problems) {
+    let types = matchers.iter().find_map(|matcher| match matcher {
+        Matcher::EventType(types) => Some(types),
+        _ => None,
+    });
+    if types.is_none_or(EventTypes::have_l7) {
+        return;
+    }
+    for (name, entry) in fields.iter().filter(|(name, _)| name.starts_with("http_")) {
+        let Value::List(items) = &entry.value.value else { continue };
+        let values: Vec<String> = items.iter().map(Tree::kind).collect();
+        if !values.is_empty() {
+            let message = format!(
+                "`{name}` ({}) can hold only for events of type 129 (L7), and `event_type` has others only; add {{type: 129}} \
+                 to it or remove one of the two",
+                values.join(", ")
+            );
+            problems.error(&entry.place, message);
+        }
+    }
 }
 
 /// Reads one field; `None` where it is empty (or wrong).
 fn matcher(name: &str, entry: &Entry, problems: &mut Problems) -> Option<Matcher> {
     let tree = &entry.value;
+    if let Some((end, rest)) = end(name) {
+        return ended(end, rest, tree, problems);
+    }
     match name {
-        "source_ip" => Addresses::read(tree, problems).map(Matcher::SourceIp),
-        "destination_ip" => Addresses::read(tree, problems).map(Matcher::DestinationIp),
-        "source_port" => Ports::read(tree, problems).map(Matcher::SourcePort),
-        "destination_port" => Ports::read(tree, problems).map(Matcher::DestinationPort),
-        "protocol" => Protocols::read(tree, problems).map(Matcher::Protocol),
-        "tcp_flags" => TcpFlags::read(tree, problems).map(Matcher::TcpFlags),
-        "source_identity" => Identities::read(tree, problems).map(Matcher::SourceIdentity),
-        "destination_identity" => Identities::read(tree, problems).map(Matcher::DestinationIdentity),
+        "uuid" => Texts::read(tree, problems).map(Matcher::Uuid),
+        "source_ip_xlated" => Addresses::read(tree, problems).map(Matcher::SourceIpXlated),
         "traffic_direction" => {
-            Numbers::read(tree, TRAFFIC_DIRECTION, problems).map(Matcher::TrafficDirection)
+            Numbers::read(tree, &schema::TRAFFIC_DIRECTION, problems).map(Matcher::TrafficDirection)
         }
-        "ip_version" => Numbers::read(tree, IP_VERSION, problems).map(Matcher::IpVersion),
-        "verdict" => Numbers::read(tree, VERDICT, problems).map(Matcher::Verdict),
-        "reply" => Replies::read(tree, problems).map(Matcher::Reply),
-        "event_type" => EventTypes::read(tree, problems).map(Matcher::EventType),
+        "verdict" => Numbers::read(tree, &schema::VERDICT, problems).map(Matcher::Verdict),
+        "drop_reason_desc" => {
+            Numbers::read(tree, &schema::DROP_REASON, problems).map(Matcher::DropReasonDesc)
+        }
         "interface" => Interfaces::read(tree, problems).map(Matcher::Interface),
+        "event_type" => EventTypes::read(tree, problems).map(Matcher::EventType),
+        "http_status_code" => StatusCodes::read(tree, problems).map(Matcher::HttpStatusCode),
+        "protocol" => Protocols::read(tree, problems).map(Matcher::Protocol),
+        "reply" => Replies::read(tree, problems).map(Matcher::Reply),
+        "dns_query" => Patterns::read(tree, problems).map(Matcher::DnsQuery),
+        "http_method" => Texts::read(tree, problems).map(Matcher::HttpMethod),
+        "http_path" => Patterns::read(tree, problems).map(Matcher::HttpPath),
+        "http_url" => Patterns::read(tree, problems).map(Matcher::HttpUrl),
+        "http_header" => Headers::read(tree, problems).map(Matcher::HttpHeader),
+        "tcp_flags" => TcpFlags::read(tree, problems).map(Matcher::TcpFlags),
+        "node_name" => NamePatterns::read_node(tree, problems).map(Matcher::NodeName),
+        "node_labels" => Selectors::read(tree, problems).map(Matcher::NodeLabels),
+        "ip_version" => Numbers::read(tree, &schema::IP_VERSION, problems).map(Matcher::IpVersion),
+        "trace_id" => Texts::read(tree, problems).map(Matcher::TraceId),
+        "ip_trace_id" => Unsigned::read(tree, problems).map(Matcher::IpTraceId),
+        "encrypted" => Replies::read(tree, problems).map(Matcher::Encrypted),
+        "experimental" => {
+            let fields = json::message(tree, "experimental key", EXPERIMENTAL, problems);
+            Expressions::read(fields.get("cel_expression")?, problems).map(Matcher::Cel)
+        }
         _ => {
-            if !matches!(&tree.value, Value::List(items) if items.is_empty()) {
-                let message = format!(
-                    "filter field `{name}` is Hubble's but not served by this version yet; remove it"
-                );
-                problems.error(&entry.place, message);
-            }
+            problems.error(
+                &entry.place,
+                format!("filter field `{name}` is not served by this version; remove it"),
+            );
             None
         }
+    }
+}
+
+/// Which end a field is about, and what of it.
+fn end(name: &str) -> Option<(End, &str)> {
+    match (name.strip_prefix("source_"), name.strip_prefix("destination_")) {
+        (Some("ip_xlated"), _) => None,
+        (Some(rest), _) => Some((End::Source, rest)),
+        (None, Some(rest)) => Some((End::Destination, rest)),
+        (None, None) => None,
+    }
+}
+
+/// Reads a field that both ends have.
+fn ended(end: End, rest: &str, tree: &Tree, problems: &mut Problems) -> Option<Matcher> {
+    match rest {
+        "ip" => Addresses::read(tree, problems).map(|matcher| Matcher::Ip(end, matcher)),
+        "pod" => Namespaced::read(tree, problems).map(|matcher| Matcher::Pod(end, matcher)),
+        "fqdn" => NamePatterns::read_fqdn(tree, problems).map(|matcher| Matcher::Fqdn(end, matcher)),
+        "label" => Selectors::read(tree, problems).map(|matcher| Matcher::Label(end, matcher)),
+        "service" => Namespaced::read(tree, problems).map(|matcher| Matcher::Service(end, matcher)),
+        "workload" => Workloads::read(tree, problems).map(|matcher| Matcher::Workload(end, matcher)),
+        "cluster_name" => Texts::read_names(tree, problems).map(|matcher| Matcher::ClusterName(end, matcher)),
+        "port" => Ports::read(tree, problems).map(|matcher| Matcher::Port(end, matcher)),
+        "identity" => Identities::read(tree, problems).map(|matcher| Matcher::Identity(end, matcher)),
+        _ => None,
     }
 }

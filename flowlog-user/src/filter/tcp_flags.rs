@@ -1,20 +1,11 @@
-use flowlog_abi::tcp;
-
 use super::json::{self, Name};
-use crate::record::L4;
 use crate::tree::{Problems, Tree};
 
-/// Sets of TCP flags, one of which must be contained in the flow's.
+/// Sets of TCP flags, one of which must be contained in the flow's: bit 0 FIN ... bit 7 CWR, bit 8 NS.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TcpFlags(Vec<Flags>);
+pub struct TcpFlags(Vec<u16>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flags {
-    All(u8),
-    /// Asks for NS, which RFC 8311 took out of the header and no record has.
-    Never,
-}
-
+/// In the order of their bits.
 const NAMES: &[Name] = &[
     ("FIN", "FIN"),
     ("SYN", "SYN"),
@@ -29,39 +20,23 @@ const NAMES: &[Name] = &[
 
 impl TcpFlags {
     pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
-        json::list(tree, problems, read).map(Self)
+        json::list(tree, problems, |item, problems| Some(read(item, problems))).map(Self)
     }
 
-    pub(super) fn matches(&self, l4: L4) -> bool {
-        let L4::Tcp { flags, .. } = l4 else { return false };
-        self.0.iter().any(|wanted| matches!(wanted, Flags::All(wanted) if flags & wanted == *wanted))
+    pub(super) fn matches(&self, flags: Option<u16>) -> bool {
+        flags.is_some_and(|flags| self.0.iter().any(|wanted| flags & wanted == *wanted))
     }
 }
 
-fn read(item: &Tree, problems: &mut Problems) -> Option<Flags> {
-    let mut flags = Flags::All(0);
+fn read(item: &Tree, problems: &mut Problems) -> u16 {
+    let mut flags = 0;
     for (name, entry) in json::message(item, "TCP flag", NAMES, problems).iter() {
         // `false` equals absent: Hubble cannot ask for a flag that is not set.
-        if entry.value.boolean(problems) == Some(true) {
-            flags = match (flags, bit(name)) {
-                (Flags::All(set), Some(bit)) => Flags::All(set | bit),
-                _ => Flags::Never,
-            };
+        if entry.value.boolean(problems) == Some(true)
+            && let Some(bit) = NAMES.iter().position(|(known, _)| *known == name)
+        {
+            flags |= 1 << bit;
         }
     }
-    Some(flags)
-}
-
-fn bit(name: &str) -> Option<u8> {
-    Some(match name {
-        "FIN" => tcp::FIN,
-        "SYN" => tcp::SYN,
-        "RST" => tcp::RST,
-        "PSH" => tcp::PSH,
-        "ACK" => tcp::ACK,
-        "URG" => tcp::URG,
-        "ECE" => tcp::ECE,
-        "CWR" => tcp::CWR,
-        _ => return None,
-    })
+    flags
 }

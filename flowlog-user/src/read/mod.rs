@@ -1,4 +1,5 @@
-//! The room `read`: files back into records, for `flowlog cat`.
+//! The room `read`: files back into records, for `flowlog cat`; and recorded events, Hubble's or ours, for
+//! `flowlog replay --flows` ([`flows`]) and `flowlog explain` ([`event`]).
 //!
 //! In: paths of files and folders, live or finished, compressed in whatever way their first bytes say. Out: the
 //! records as they were written, or a table, in time order across tasks; and what was found damaged, by file and
@@ -9,13 +10,18 @@
 mod cat;
 mod content;
 mod error;
+mod event;
+mod flows;
 mod group;
+mod json;
 mod lines;
 mod sources;
 mod table;
 
 pub use cat::{Output, Summary, cat};
 pub use error::{Damage, Error};
+pub use event::{Malformed, event};
+pub use flows::{BadLine, Counts, flows};
 
 #[cfg(test)]
 mod tests;

@@ -194,6 +194,12 @@ impl FieldSet {
         }
     }
 
+    /// The fields from one place of the table up to, not including, another.
+    #[must_use]
+    pub const fn span(from: usize, to: usize) -> Self {
+        Self { low: below_bit(to) & !below_bit(from), high: high_below(to) & !high_below(from) }
+    }
+
     /// This set with one more field.
     #[must_use]
     pub const fn with(self, field: Field) -> Self {
@@ -223,6 +229,16 @@ impl FieldSet {
     pub const fn is_empty(self) -> bool {
         self.low == 0 && self.high == 0
     }
+}
+
+/// The lowest `count` bits (at most all of them).
+const fn below_bit(count: usize) -> u128 {
+    if count >= 128 { u128::MAX } else { (1 << count) - 1 }
+}
+
+/// The lowest `count` bits counted from the second word's first.
+const fn high_below(count: usize) -> u128 {
+    below_bit(count.saturating_sub(128))
 }
 
 const _: () = assert!(FIELDS.len() > 128 && FIELDS.len() < 256, "FieldSet::ALL counts on it");

@@ -1,14 +1,31 @@
-//! The noun everyone speaks: [`Flow`], the node it was seen on, and the table of its fields.
+//! The noun everyone speaks: [`Flow`], the node it was seen on, and the table of its fields. Beside it [`Foreign`], an
+//! event that somebody else recorded, which may hold whatever Hubble's messages can ([`schema`]); [`Facts`] is what a
+//! filter may ask of either.
 //!
 //! In: nothing. Out: plain values that every room reads. What never happens here: I/O, parsing, encoding.
 //! To add a field: a line in [`fields`], a member of [`Flow`] or [`Node`], and the compiler and the tests of the
 //! field table name the rest.
 
+pub mod container;
 mod derived;
+mod facts;
 pub mod fields;
 mod flow;
+mod flow_message;
+mod foreign;
+mod icmp;
+mod json;
+mod message;
 mod node;
+pub mod schema;
+mod summary;
+mod uuid;
 
 pub use derived::{EVENT_TYPE_TRACE, IpVersion, VERDICT_FORWARDED};
+pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection};
+pub use flow_message::flow_message;
+pub use foreign::Foreign;
+pub use json::Json;
+pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::capture::CaptureLedger;
 use crate::decode::Counts;
 use crate::metrics::TaskCounters;
+use crate::read;
 
 /// One stage's counters.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +17,8 @@ pub struct Books {
     pub capture: CaptureLedger,
     /// What the decoder made of the ring.
     pub decode: Counts,
+    /// Lines of recorded events, where they are what is replayed.
+    pub recorded: Option<read::Counts>,
     /// Each task's records.
     pub tasks: Vec<(Arc<str>, Arc<TaskCounters>)>,
 }
@@ -133,6 +136,9 @@ impl Books {
             sum("packets reported alone", packets.alone.packets, decode.alone_packets),
             sum("packets in last reports", capture.ended_packets, decode.ended_packets),
         ];
+        if let Some(recorded) = self.recorded {
+            sums.push(sum("lines of recorded events", recorded.lines, recorded.taken + recorded.malformed));
+        }
         for (name, task) in &self.tasks {
             let (decoded, matched) = (task.decoded.get(), task.matched.get());
             let dropped = task.dropped_queue_full.get() + task.dropped_write_error.get();
@@ -190,6 +196,8 @@ fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
         "disk_bytes": task.disk_bytes.get(),
         "dropped": { "queue_full": task.dropped_queue_full.get(), "write_error": task.dropped_write_error.get() },
         "rotations": task.rotations.get(),
+        "notices": task.notices.get(),
+        "trouble": task.trouble.get().as_deref(),
     })
 }
 

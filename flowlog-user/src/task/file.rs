@@ -6,16 +6,18 @@ use std::time::Duration;
 use super::duration;
 use crate::limits;
 use crate::tree::{Fields, Problems, Tree, Value};
-use crate::write::{Compression, Spec};
+use crate::write::{Compression, Definition, OnFull, Owner, Spec, Sync};
 
 /// zstd levels above 19 need more memory than a daemon should take.
 const ZSTD_LEVEL_MAX: u64 = 19;
 /// Measured on JSON records: higher levels cost far more time than they save bytes.
 const ZSTD_LEVEL_DEFAULT: i32 = 1;
-/// As Hubble's: readable by log shippers, less what the umask takes away.
+/// Whatever the umask: the owner writes, the group (a log shipper's) reads, and nobody else learns who spoke to whom.
 const MODE_DEFAULT: u32 = 0o640;
 const SIZE_MB_DEFAULT: u64 = 10;
 const SIZE_MB_MAX: u64 = 1 << 20;
+const TOTAL_MB_MAX: u64 = 1 << 30;
+const AGE_MIN: Duration = Duration::from_secs(1);
 const BACKUPS_DEFAULT: u64 = 5;
 const BACKUPS_MAX: u64 = 1_000_000;
 
@@ -29,6 +31,22 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
     };
     let size_bytes_max = number("fileMaxSizeMb", SIZE_MB_DEFAULT, SIZE_MB_MAX) << 20;
     let backups = number("fileMaxBackups", BACKUPS_DEFAULT, BACKUPS_MAX);
+    let total_mb = number("fileMaxTotalMb", 0, TOTAL_MB_MAX);
+    let free = number("fileMinFreePercent", 0, 99);
+    let free_percent_min = u8::try_from(free).ok().filter(|percent| *percent > 0);
+    let age_max = fields.get("fileMaxAge").and_then(|tree| duration::read(tree, AGE_MIN, problems));
+    let limited = age_max.is_some() || free_percent_min.is_some();
+    let total_bytes_max = match total_mb {
+        0 if limited && fields.get("fileMaxBackups").is_none() => u64::MAX,
+        0 => size_bytes_max.saturating_mul(backups + 1),
+        mb => mb << 20,
+    };
+    if let Some(entry) = fields.entry("fileMaxTotalMb")
+        && total_bytes_max < size_bytes_max
+    {
+        let message = "is less than fileMaxSizeMb, so no finished file could be kept; make it larger";
+        problems.error(&entry.place, message);
+    }
     let min = Duration::from_millis(limits::ROTATION_INTERVAL_MS_MIN);
     let rotation_interval =
         fields.get("fileRotationInterval").and_then(|tree| duration::read(tree, min, problems));
@@ -38,10 +56,69 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
         path: path?,
         compression,
         size_bytes_max,
-        total_bytes_max: size_bytes_max.saturating_mul(backups + 1),
+        total_bytes_max,
+        age_max,
+        free_percent_min,
         rotation_interval,
         mode,
+        owner: Owner {
+            user: account("fileUser", fields, problems),
+            group: account("fileGroup", fields, problems),
+        },
+        sync: word("fileSync", &SYNCS, fields, problems).unwrap_or_default(),
+        on_full: word("onFull", &ON_FULL, fields, problems).unwrap_or_default(),
+        definition: Definition::default(),
     })
+}
+
+/// The task as it was configured, as JSON: what a file's header says of it.
+pub(super) fn definition(tree: &Tree) -> Definition {
+    Definition(json(tree).to_string().into())
+}
+
+fn json(tree: &Tree) -> serde_json::Value {
+    match &tree.value {
+        Value::Null => serde_json::Value::Null,
+        Value::Scalar { text, quoted } => match text.as_str() {
+            "true" if !quoted => true.into(),
+            "false" if !quoted => false.into(),
+            number if !quoted && number.parse::<i64>().is_ok_and(|parsed| parsed.to_string() == number) => {
+                number.parse::<i64>().unwrap_or_default().into()
+            }
+            text => text.into(),
+        },
+        Value::List(items) => items.iter().map(json).collect(),
+        Value::Map(entries) => entries.iter().map(|entry| (entry.key.clone(), json(&entry.value))).collect(),
+    }
+}
+
+/// A user or group, by name or number.
+fn account(key: &str, fields: &Fields<'_>, problems: &mut Problems) -> Option<String> {
+    let tree = fields.get(key)?;
+    if let Value::Scalar { text, .. } = &tree.value
+        && !text.is_empty()
+        && !text.contains([':', '/'])
+        && !text.contains(char::is_control)
+    {
+        return Some(text.clone());
+    }
+    problems.error(&tree.place, format!("expected a name or a number, found {}", tree.kind()));
+    None
+}
+
+const SYNCS: [(&str, Sync); 3] = [("none", Sync::None), ("frame", Sync::Frame), ("interval", Sync::Interval)];
+const ON_FULL: [(&str, OnFull); 2] = [("drop", OnFull::Drop), ("deleteOldest", OnFull::DeleteOldest)];
+
+/// One of a few words.
+fn word<T: Copy>(key: &str, words: &[(&str, T)], fields: &Fields<'_>, problems: &mut Problems) -> Option<T> {
+    let tree = fields.get(key)?;
+    let text = tree.text(problems)?;
+    let found = words.iter().find(|(word, _)| *word == text);
+    if found.is_none() {
+        let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        problems.unknown(&tree.place, key, text, &known);
+    }
+    found.map(|(_, value)| *value)
 }
 
 fn path(tree: &Tree, problems: &mut Problems) -> Option<PathBuf> {
@@ -57,8 +134,10 @@ fn path(tree: &Tree, problems: &mut Problems) -> Option<PathBuf> {
         format!("`{text}` names a folder; add the name of the file")
     } else if path.components().any(|part| part == Component::ParentDir) {
         format!("`{text}` has a `..` in it; write the path without")
-    } else if text.contains(['{', '}']) {
-        "placeholders in braces are not served by this version yet; write the path out".into()
+    } else if without_placeholders(text).contains(['{', '}']) {
+        "only {task}, {node} and {date} may stand in braces; write the rest out".into()
+    } else if path.parent().is_some_and(|folder| folder.to_string_lossy().contains("{date}")) {
+        "{date} can stand in the file's name only: all of a task's files are in one folder".into()
     } else if text.contains(char::is_control) {
         "the path has a control character in it; remove it".into()
     } else {
@@ -66,6 +145,10 @@ fn path(tree: &Tree, problems: &mut Problems) -> Option<PathBuf> {
     };
     problems.error(&tree.place, wrong);
     None
+}
+
+fn without_placeholders(text: &str) -> String {
+    text.replace("{task}", "").replace("{node}", "").replace("{date}", "")
 }
 
 fn compression(fields: &Fields<'_>, problems: &mut Problems) -> Compression {

@@ -5,13 +5,14 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
+use crate::clock::wall_ns;
 use crate::limits::WRITER_QUEUE_CHUNKS;
 use crate::metrics::TaskCounters;
-use crate::write::{Chunk, Error, Roots, Salvaged, Spec, Writer};
+use crate::write::{Chunk, Error, Place, Roots, Salvaged, Spec, Writer};
 
 /// What to do with a chunk that finds the queue full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ struct Shared {
     counters: Arc<TaskCounters>,
     /// Other settings for the file, until the writer has taken them.
     reshape: Mutex<Option<Spec>>,
+    /// Why it stops, for the task's last line.
+    reason: OnceLock<&'static str>,
 }
 
 /// A running task.
@@ -79,7 +82,12 @@ impl Running {
     ) -> Result<(Self, Option<Salvaged>), Error> {
         let (writer, salvaged) = Writer::open(spec, roots)?;
         let (sender, receiver) = sync_channel(WRITER_QUEUE_CHUNKS);
-        let shared = Arc::new(Shared { roots: Arc::clone(roots), counters, reshape: Mutex::default() });
+        let shared = Arc::new(Shared {
+            roots: Arc::clone(roots),
+            counters,
+            reshape: Mutex::default(),
+            reason: OnceLock::new(),
+        });
         let name: Arc<str> = spec.task.as_str().into();
         let seen = Arc::clone(&shared);
         let thread = Builder::new()
@@ -137,6 +145,13 @@ impl Running {
     /// Lets the writer finish what is queued, without waiting for it.
     #[must_use]
     pub fn close(self) -> Closing {
+        self.close_because(STOPPED)
+    }
+
+    /// As [`Self::close`], with another reason in the file's last line.
+    #[must_use]
+    pub fn close_because(self, why: &'static str) -> Closing {
+        self.shared.reason.get_or_init(|| why);
         Closing { name: self.name, counters: Arc::clone(&self.shared.counters), thread: self.thread }
     }
 
@@ -172,8 +187,12 @@ impl Closing {
     }
 }
 
+/// Why a task stops when nobody says otherwise.
+const STOPPED: &str = "flowlog was stopped";
+
 fn write_all(writer: Writer, orders: &Receiver<Order>, shared: &Shared) -> Option<PathBuf> {
-    let mut desk = Desk { writer: Ok(writer), last_file: None, shared };
+    let queue = QueueLosses { seen: shared.counters.dropped_queue_full.get(), checked_ns: wall_ns() };
+    let mut desk = Desk { writer: Ok(writer), last_file: None, queue, shared };
     loop {
         let deadline = desk.writer.as_ref().ok().and_then(Writer::deadline);
         let next = match deadline {
@@ -185,6 +204,7 @@ fn write_all(writer: Writer, orders: &Receiver<Order>, shared: &Shared) -> Optio
             desk.close();
             desk.open(&spec);
         }
+        desk.note();
         match &next {
             Ok(Order::Write(chunk)) => desk.append(chunk),
             Ok(Order::Look) => {}
@@ -192,6 +212,7 @@ fn write_all(writer: Writer, orders: &Receiver<Order>, shared: &Shared) -> Optio
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
+    desk.say_goodbye();
     desk.close();
     desk.last_file
 }
@@ -200,6 +221,7 @@ fn write_all(writer: Writer, orders: &Receiver<Order>, shared: &Shared) -> Optio
 struct Desk<'a> {
     writer: Result<Writer, Spec>,
     last_file: Option<PathBuf>,
+    queue: QueueLosses,
     shared: &'a Shared,
 }
 
@@ -215,6 +237,7 @@ impl Desk<'_> {
             }
             Err(error) => {
                 tracing::warn!(%error, "no file could be begun; trying again with the next records");
+                self.shared.counters.trouble.set(Some(&error.to_string()));
                 self.writer = Err(spec.clone());
             }
         }
@@ -225,7 +248,8 @@ impl Desk<'_> {
             self.open(&spec.clone());
         }
         match &mut self.writer {
-            Ok(writer) => said(writer.append(chunk)),
+            // The writer itself tries again, counts and tells the log; its state says what the trouble is.
+            Ok(writer) => drop(writer.append(chunk)),
             Err(_) => self.shared.counters.dropped_write_error.add(chunk.records.into()),
         }
         self.account();
@@ -233,7 +257,7 @@ impl Desk<'_> {
 
     fn tick(&mut self) {
         if let Ok(writer) = &mut self.writer {
-            said(writer.tick(Instant::now()));
+            let _ = writer.tick(Instant::now());
         }
         self.account();
     }
@@ -248,6 +272,20 @@ impl Desk<'_> {
         self.account();
     }
 
+    fn note(&mut self) {
+        if let Ok(writer) = &mut self.writer {
+            self.queue.note(writer, &self.shared.counters);
+        }
+    }
+
+    fn say_goodbye(&mut self) {
+        if let Ok(writer) = &mut self.writer
+            && let Err(error) = writer.gone(self.shared.reason.get().unwrap_or(&STOPPED))
+        {
+            tracing::warn!(%error, "the task's last line is missing");
+        }
+    }
+
     fn account(&mut self) {
         let Ok(writer) = &mut self.writer else { return };
         let (written, counters) = (writer.take_written(), &self.shared.counters);
@@ -256,11 +294,30 @@ impl Desk<'_> {
         counters.disk_bytes.add(written.disk_bytes);
         counters.dropped_write_error.add(written.lost);
         counters.rotations.add(written.rotations);
+        counters.notices.add(written.notices);
+        counters.trouble.set(writer.trouble());
     }
 }
 
-fn said(outcome: Result<(), Error>) {
-    if let Err(error) = outcome {
-        tracing::warn!(%error, "records could not be written; trying a new file with the next ones");
+/// What found the queue full, handed to the writer so that the file says so.
+struct QueueLosses {
+    seen: u64,
+    checked_ns: i64,
+}
+
+impl QueueLosses {
+    fn note(&mut self, writer: &mut Writer, counters: &TaskCounters) {
+        let (now, now_ns) = (counters.dropped_queue_full.get(), wall_ns());
+        if now > self.seen {
+            writer.note_lost(
+                Place::Queue,
+                now - self.seen,
+                self.checked_ns,
+                now_ns,
+                "the task's queue was full",
+            );
+            self.seen = now;
+        }
+        self.checked_ns = now_ns;
     }
 }

@@ -71,7 +71,7 @@ impl Spec {
             filter,
             mask,
             cadence,
-            file: write::Spec { task: name.clone(), ..file? },
+            file: write::Spec { task: name.clone(), definition: file::definition(tree), ..file? },
             path_place: fields.get("filePath")?.place.clone(),
             start,
             end,

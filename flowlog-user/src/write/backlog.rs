@@ -1,42 +1,78 @@
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
 
 use super::Error;
 use super::folder::Folder;
 use super::name::Names;
+use super::proof::is_own;
+use crate::clock::wall_ns;
 
 /// A task's finished files, oldest first, and how much they hold.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     files: VecDeque<(String, u64)>,
     bytes: u64,
+    /// Files that have the name of one of the task's, and are none or cannot be deleted.
+    left: HashSet<String>,
 }
 
 impl Backlog {
     /// Looks at the folder anew.
-    pub(super) fn scan(folder: &Folder, names: &Names) -> Result<Self, Error> {
+    pub(super) fn scan(&mut self, folder: &Folder, names: &Names) -> Result<(), Error> {
         let mut found: Vec<(String, u32, String, u64)> = Vec::new();
         for name in folder.names()? {
             if let Some((stamp, n)) = names.parse(&name)
+                && !self.left.contains(&name)
                 && let Some(bytes) = folder.size(&name)
             {
                 found.push((stamp.to_owned(), n, name, bytes));
             }
         }
         found.sort_unstable();
-        let bytes = found.iter().map(|(.., bytes)| bytes).sum();
-        Ok(Self { files: found.into_iter().map(|(_, _, name, bytes)| (name, bytes)).collect(), bytes })
+        self.bytes = found.iter().map(|(.., bytes)| bytes).sum();
+        self.files = found.into_iter().map(|(_, _, name, bytes)| (name, bytes)).collect();
+        Ok(())
+    }
+
+    /// Whether there is anything that could be deleted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
     }
 
     /// Deletes the oldest files until `keep_bytes` more fit below `total_bytes_max`.
     pub(super) fn make_room(&mut self, folder: &Folder, keep_bytes: u64, total_bytes_max: u64) {
-        while self.bytes.saturating_add(keep_bytes) > total_bytes_max
-            && let Some((name, bytes)) = self.files.pop_front()
-        {
-            self.bytes = self.bytes.saturating_sub(bytes);
-            if let Err(error) = folder.unlink(&name) {
-                // Met again at the next scan; writing goes on.
-                tracing::warn!(%error, "an old file stays beyond the task's limit");
-            }
+        while self.bytes.saturating_add(keep_bytes) > total_bytes_max && !self.files.is_empty() {
+            self.delete_oldest(folder);
         }
+    }
+
+    /// Deletes files whose last write is longer ago.
+    pub(super) fn expire(&mut self, folder: &Folder, age_max: Duration) {
+        let age_max_ns = i128::try_from(age_max.as_nanos()).unwrap_or(i128::MAX);
+        while let Some((name, _)) = self.files.front()
+            && folder.modified_ns(name).is_none_or(|at| i128::from(wall_ns()) - at > age_max_ns)
+        {
+            self.delete_oldest(folder);
+        }
+    }
+
+    /// Deletes the oldest file if it is proved to be the task's. False when there is none or it stays.
+    pub(super) fn delete_oldest(&mut self, folder: &Folder) -> bool {
+        let Some((name, bytes)) = self.files.pop_front() else { return false };
+        self.bytes = self.bytes.saturating_sub(bytes);
+        let file = folder.path.join(&name);
+        let file = file.display();
+        if folder.size(&name).is_none() {
+            return true; // Someone else deleted it.
+        }
+        if !is_own(folder, &name, &folder.task) {
+            tracing::warn!(task = folder.task, %file, "has the name of an old file of the task but is not its own; it stays");
+        } else if let Err(error) = folder.unlink(&name) {
+            tracing::warn!(%error, "an old file stays beyond the task's limit");
+        } else {
+            return true;
+        }
+        self.left.insert(name);
+        false
     }
 }

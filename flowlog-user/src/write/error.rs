@@ -66,6 +66,47 @@ pub enum Error {
         /// The live file.
         path: PathBuf,
     },
+    /// A user or group is not known.
+    #[error(
+        "task {task}: {key} {name} is neither a number nor a name in {database}; create it or choose another"
+    )]
+    Owner {
+        /// The task.
+        task: String,
+        /// `fileUser` or `fileGroup`.
+        key: &'static str,
+        /// What was given.
+        name: String,
+        /// Where it was looked for.
+        database: &'static str,
+    },
+    /// Less of the file system is free than the task leaves free.
+    #[error(
+        "task {task}: only {free} % of the file system at {path} are free and {min} % are to stay so; records are \
+         dropped until there is space", path = path.display()
+    )]
+    LowSpace {
+        /// The task.
+        task: String,
+        /// Its folder.
+        path: PathBuf,
+        /// Free now, per cent.
+        free: u64,
+        /// `fileMinFreePercent`.
+        min: u8,
+    },
+    /// The live file is not what was written.
+    #[error(
+        "task {task}: {path} was {what} by someone else while it was written; a new file is begun", path = path.display()
+    )]
+    Tampered {
+        /// The task.
+        task: String,
+        /// The live file.
+        path: PathBuf,
+        /// What was done to it.
+        what: &'static str,
+    },
     /// The system refused.
     #[error("task {task}: cannot {what} {path}: {source}", path = path.display())]
     Io {

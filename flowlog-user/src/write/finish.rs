@@ -1,32 +1,32 @@
 use std::fs::File;
 
-use rustix::fs::fsync;
 use rustix::io::Errno;
 
 use super::folder::Folder;
 use super::name::Names;
+use super::owner::Ids;
 use super::{Compression, Error, Spec, gzip};
 
 /// Collisions within one millisecond that are told apart.
 const COLLISIONS_MAX: u32 = 10_000;
 
-/// Gives a live file its finished name once its content is safe, and compresses it where that is the task's way.
-/// On an error the content stays where it was.
+/// Gives a live file, synced by the caller, its finished name, and compresses it where that is the task's way. On an
+/// error the content stays where it was.
 pub(super) fn finish(
     folder: &Folder,
     names: &Names,
     spec: &Spec,
+    owner: Ids,
     file: &mut File,
     first_ns: i64,
 ) -> Result<String, Error> {
-    fsync(&*file).map_err(|error| folder.io("sync", &names.live, error))?;
     if !folder.is(&names.live, file) {
         return Err(Error::Replaced { task: spec.task.clone(), path: folder.path.join(&names.live) });
     }
     let name = rename(folder, names, first_ns)?;
     folder.sync()?;
     match spec.compression {
-        Compression::Gzip => gzip::compress(folder, file, &name, spec.mode),
+        Compression::Gzip => gzip::compress(folder, file, &name, (spec.mode, owner)),
         Compression::Zstd { .. } | Compression::None => Ok(name),
     }
 }

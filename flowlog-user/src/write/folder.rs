@@ -1,16 +1,17 @@
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, fsync, openat2,
-    renameat_with, statat, unlinkat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, fchmod, flock, fstat, fstatvfs,
+    fsync, openat2, renameat_with, stat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
 use super::Error;
-use super::roots::INSIDE;
+use super::owner::Ids;
+use super::roots::{INSIDE, open_below, open_root};
 
 /// How often an open is tried again when the live file changes hands at that very moment.
 const OPEN_TRIES: u32 = 16;
@@ -21,19 +22,58 @@ pub(super) struct Folder {
     pub(super) fd: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) task: String,
+    /// The root it is below, and the way from there.
+    pub(super) root: (PathBuf, OwnedFd),
+    pub(super) below: PathBuf,
 }
 
 impl Folder {
+    /// Whether the path still leads here.
+    pub(super) fn is_in_place(&self) -> bool {
+        let (path, root) = &self.root;
+        let same = |a: rustix::io::Result<Stat>, b: rustix::io::Result<Stat>| match (a, b) {
+            (Ok(a), Ok(b)) => a.st_ino == b.st_ino && a.st_dev == b.st_dev,
+            _ => false,
+        };
+        if !same(stat(path), fstat(root)) {
+            return false;
+        }
+        let below = if self.below.as_os_str().is_empty() { Path::new(".") } else { &self.below };
+        openat2(root, below, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), INSIDE)
+            .is_ok_and(|fd| same(fstat(&fd), fstat(&self.fd)))
+    }
+
+    /// Opens the folder anew, wherever the path leads now; what is missing is created.
+    pub(super) fn reopen(&mut self) -> Result<(), Error> {
+        let (path, fd) = open_root(&self.root.0)?;
+        self.root = (path, fd);
+        self.fd =
+            open_below(&self.root.1, &self.below).map_err(|error| self.io("open the folder", "", error))?;
+        Ok(())
+    }
+
+    /// A finished file to be examined: regular, of one name.
+    pub(super) fn open_own(&self, name: &str) -> Result<File, Error> {
+        let file = File::from(self.open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, 0)?);
+        self.refuse_special(&file, name)?;
+        Ok(file)
+    }
+
+    fn refuse_special(&self, file: impl AsFd, name: &str) -> Result<(), Error> {
+        let stat = fstat(file).map_err(|error| self.io("examine", name, error))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink <= 1 {
+            return Ok(());
+        }
+        Err(Error::NotRegular { task: self.task.clone(), path: self.path.join(name) })
+    }
+
     /// Opens or creates the live file and locks it. Gives the file and its size.
-    pub(super) fn open_live(&self, name: &str, mode: u32) -> Result<(File, u64), Error> {
+    pub(super) fn open_live(&self, name: &str, mode: u32, owner: Ids) -> Result<(File, u64), Error> {
         // Non-blocking: opening a FIFO must not hang.
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
         for _ in 0..OPEN_TRIES {
             let fd = self.open(name, flags, mode)?;
-            let stat = fstat(&fd).map_err(|error| self.io("examine", name, error))?;
-            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink > 1 {
-                return Err(Error::NotRegular { task: self.task.clone(), path: self.path.join(name) });
-            }
+            self.refuse_special(&fd, name)?;
             match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => {
@@ -49,6 +89,7 @@ impl Folder {
             if size == 0 {
                 fchmod(&file, Mode::from_raw_mode(mode))
                     .map_err(|error| self.io("set the mode of", name, error))?;
+                owner.own(self, &file, name)?;
             }
             return Ok((file, size));
         }
@@ -64,7 +105,8 @@ impl Folder {
 
     fn open(&self, name: &str, flags: OFlags, mode: u32) -> Result<OwnedFd, Error> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat2(&self.fd, name, flags, Mode::from_raw_mode(mode), INSIDE).map_err(|error| match error {
+        let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(mode) } else { Mode::empty() };
+        openat2(&self.fd, name, flags, mode, INSIDE).map_err(|error| match error {
             Errno::LOOP => Error::Link { task: self.task.clone(), path: self.path.join(name) },
             Errno::ISDIR | Errno::NXIO => {
                 Error::NotRegular { task: self.task.clone(), path: self.path.join(name) }
@@ -86,6 +128,18 @@ impl Folder {
         let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
             .then_some(stat.st_size.unsigned_abs())
+    }
+
+    /// When a file was last written, nanoseconds since the Unix epoch.
+    pub(super) fn modified_ns(&self, name: &str) -> Option<i128> {
+        let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec))
+    }
+
+    /// Per cent of the file system that are free for the daemon.
+    pub(super) fn free_percent(&self) -> Option<u64> {
+        let stat = fstatvfs(&self.fd).ok()?;
+        (stat.f_blocks > 0).then(|| stat.f_bavail.saturating_mul(100) / stat.f_blocks)
     }
 
     pub(super) fn exists(&self, name: &str) -> bool {

@@ -7,17 +7,24 @@ use rustix::fs::fsync;
 use super::Error;
 use super::folder::Folder;
 use super::name::Names;
+use super::owner::Ids;
 
 /// What a member carries until it is whole.
 const UNFINISHED: &str = ".gz.tmp";
 
 /// Puts a finished plain file into one gzip member and removes the plain one. Gives the new name; on an error the
 /// plain file stays.
-pub(super) fn compress(folder: &Folder, file: &mut File, name: &str, mode: u32) -> Result<String, Error> {
+pub(super) fn compress(
+    folder: &Folder,
+    file: &mut File,
+    name: &str,
+    (mode, owner): (u32, Ids),
+) -> Result<String, Error> {
     let whole = format!("{name}.gz");
     let unfinished = format!("{name}{UNFINISHED}");
     folder.unlink(&unfinished)?;
     let target = folder.create(&unfinished, mode)?;
+    owner.own(folder, &target, &unfinished)?;
     if let Err(error) = copy(file, target) {
         folder.unlink(&unfinished)?;
         return Err(folder.io("compress", name, error));

@@ -8,6 +8,8 @@ const SUFFIXES: [&str; 3] = ["", ".zst", ".gz"];
 /// The names of one task's files: `<stem>-<UTC>[-n]<ext>[.zst|.gz]`, live `<stem><ext>[.zst]`.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
+    /// The name as configured, where it holds `{date}`.
+    dated: Option<(String, Compression)>,
     stem: String,
     ext: String,
     /// The live file.
@@ -25,7 +27,32 @@ impl Names {
             Compression::Zstd { .. } => ".zst",
             Compression::Gzip | Compression::None => "",
         };
-        Self { stem: stem.into(), ext: ext.into(), live: format!("{name}{suffix}"), suffix }
+        let dated = name.contains(DATE).then(|| (name.to_owned(), compression));
+        Self { dated, stem: stem.into(), ext: ext.into(), live: format!("{name}{suffix}"), suffix }
+    }
+
+    /// The names of a day, where the name holds `{date}`; `None` where they are that already.
+    pub(super) fn of_day(&self, ns: i64) -> Option<Self> {
+        let (name, compression) = self.dated.clone()?;
+        let at = Timestamp::from_nanosecond(i128::from(ns)).unwrap_or(Timestamp::UNIX_EPOCH);
+        let of_day = Self::new(&name.replace(DATE, &at.strftime("%Y-%m-%d").to_string()), compression);
+        (of_day.live != self.live).then_some(Self { dated: Some((name, compression)), ..of_day })
+    }
+
+    /// What a finished file's name begins with, whatever its day: what follows.
+    fn behind_stem<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let Some((template, _)) = &self.dated else { return name.strip_prefix(self.stem.as_str()) };
+        let (stem, _) = template.split_at(template.rfind('.').filter(|at| *at > 0).unwrap_or(template.len()));
+        let mut rest = name;
+        for (at, part) in stem.split(DATE).enumerate() {
+            if at > 0 {
+                let (day, behind) = rest.split_at_checked(DAY.len())?;
+                rest = behind;
+                fits(day, DAY).then_some(())?;
+            }
+            rest = rest.strip_prefix(part)?;
+        }
+        Some(rest)
     }
 
     /// What every finished file's name looks like, as a glob.
@@ -52,13 +79,9 @@ impl Names {
 
     /// Time stamp and number of one of this task's finished files; `None` for every other file.
     pub(super) fn parse<'a>(&self, name: &'a str) -> Option<(&'a str, u32)> {
-        let rest = name.strip_prefix(self.stem.as_str())?.strip_prefix('-')?;
+        let rest = self.behind_stem(name)?.strip_prefix('-')?;
         let (stamp, rest) = rest.split_at_checked(STAMP.len())?;
-        if !stamp
-            .bytes()
-            .zip(STAMP)
-            .all(|(byte, want)| if *want == b'0' { byte.is_ascii_digit() } else { byte == *want })
-        {
+        if !fits(stamp, STAMP) {
             return None;
         }
         SUFFIXES.iter().find_map(|suffix| {
@@ -78,6 +101,16 @@ fn number(middle: &str) -> Option<u32> {
     plain.then(|| digits.parse().ok()).flatten()
 }
 
+/// Whether a text has a shape, in which `0` stands for a digit.
+fn fits(text: &str, shape: &[u8]) -> bool {
+    let fits = |(byte, want): (u8, &u8)| if *want == b'0' { byte.is_ascii_digit() } else { byte == *want };
+    text.len() == shape.len() && text.bytes().zip(shape).all(fits)
+}
+
+/// Stands for the day, in a name.
+const DATE: &str = "{date}";
+/// The shape of a day.
+const DAY: &[u8; 10] = b"0000-00-00";
 /// The shape of a time stamp; `0` stands for a digit.
 const STAMP: &[u8; 20] = b"00000000T000000.000Z";
 
@@ -104,6 +137,19 @@ mod tests {
         assert_eq!(names.live, "events");
         assert_eq!(names.finished(NS, 0), "events-20261130T201426.123Z");
         assert_eq!(Names::new(".hidden", Compression::None).finished(0, 0), ".hidden-19700101T000000.000Z");
+    }
+
+    #[test]
+    fn a_name_with_the_date_changes_with_the_day_and_knows_those_of_other_days() {
+        let names = Names::new("{date}-a.log", Compression::None).of_day(NS).unwrap();
+        assert_eq!(names.live, "2026-11-30-a.log");
+        assert_eq!(names.finished(NS, 0), "2026-11-30-a-20261130T201426.123Z.log");
+        assert!(names.of_day(NS + 3 * 3_600_000_000_000).is_none());
+        assert_eq!(names.of_day(NS + 4 * 3_600_000_000_000).unwrap().live, "2026-12-01-a.log");
+        assert_eq!(names.parse("2025-01-01-a-20250101T000000.000Z.log"), Some(("20250101T000000.000Z", 0)));
+        assert_eq!(names.parse("2025-01-x1-a-20250101T000000.000Z.log"), None);
+        assert_eq!(names.parse("2025-01-01-b-20250101T000000.000Z.log"), None);
+        assert!(Names::new("a.log", Compression::None).of_day(NS).is_none());
     }
 
     #[test]

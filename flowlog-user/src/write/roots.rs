@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::Error;
 use super::folder::Folder;
+use super::spec::fill;
 
 /// Nothing below a root leaves it, and no link is followed.
 pub(super) const INSIDE: ResolveFlags =
@@ -14,9 +15,12 @@ pub(super) const INSIDE: ResolveFlags =
 
 pub(super) const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The folders below which files may be written, opened once.
+/// The folders below which files may be written, opened once, and the node that writes them.
 #[derive(Debug)]
-pub struct Roots(Vec<(PathBuf, OwnedFd)>);
+pub struct Roots {
+    dirs: Vec<(PathBuf, OwnedFd)>,
+    pub(super) node: String,
+}
 
 impl Roots {
     /// Opens each folder; one that is missing is created (0750) when its parent exists. Links on the way to a root
@@ -25,19 +29,26 @@ impl Roots {
     /// # Errors
     /// A root that cannot be opened or created.
     pub fn new(dirs: &[PathBuf]) -> Result<Self, Error> {
-        dirs.iter().map(|dir| open_root(dir)).collect::<Result<_, _>>().map(Self)
+        let dirs = dirs.iter().map(|dir| open_root(dir)).collect::<Result<_, _>>()?;
+        Ok(Self { dirs, node: rustix::system::uname().nodename().to_string_lossy().into_owned() })
+    }
+
+    /// With the node's name as records have it (`cluster/node`) instead of the host's.
+    #[must_use]
+    pub fn with_node(self, node: &str) -> Self {
+        Self { node: node.into(), ..self }
     }
 
     /// The folder of a file, created where it is missing (0750), and the file's name in it.
     pub(super) fn folder(&self, task: &str, path: &Path) -> Result<(Folder, String), Error> {
         let outside = || Error::OutsideRoots { task: task.into(), path: path.into(), roots: self.list() };
-        let absolute = std::path::absolute(path).map_err(|_| outside())?;
+        let absolute = std::path::absolute(fill(path, task, Some(&self.node))).map_err(|_| outside())?;
         // The longest root is the nearest one.
-        let (rest, root) = self
-            .0
+        let (rest, root_path, root) = self
+            .dirs
             .iter()
-            .filter_map(|(root, fd)| Some((absolute.strip_prefix(root).ok()?, fd)))
-            .min_by_key(|(rest, _)| rest.components().count())
+            .filter_map(|(root, fd)| Some((absolute.strip_prefix(root).ok()?, root, fd)))
+            .min_by_key(|(rest, ..)| rest.components().count())
             .ok_or_else(outside)?;
         if rest.components().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(outside());
@@ -45,20 +56,18 @@ impl Roots {
         let name = rest.file_name().and_then(|name| name.to_str()).ok_or_else(outside)?;
         let parent = rest.parent().unwrap_or(Path::new(""));
         let at = absolute.parent().unwrap_or(Path::new("/")).to_path_buf();
+        let failed =
+            |source| Error::Io { task: task.into(), what: "open the folder", path: at.clone(), source };
         let fd = open_below(root, parent).map_err(|error| match error {
             Errno::LOOP => Error::Link { task: task.into(), path: at.clone() },
-            other => Error::Io {
-                task: task.into(),
-                what: "open the folder",
-                path: at.clone(),
-                source: other.into(),
-            },
+            other => failed(other.into()),
         })?;
-        Ok((Folder { fd, path: at, task: task.into() }, name.into()))
+        let root = (root_path.clone(), root.try_clone().map_err(failed)?);
+        Ok((Folder { fd, path: at.clone(), task: task.into(), root, below: parent.into() }, name.into()))
     }
 
     fn list(&self) -> String {
-        self.0.iter().map(|(path, _)| path.display().to_string()).collect::<Vec<_>>().join(", ")
+        self.dirs.iter().map(|(path, _)| path.display().to_string()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -79,7 +88,7 @@ pub(super) fn open_root(dir: &Path) -> Result<(PathBuf, OwnedFd), Error> {
 }
 
 /// Opens a folder below `root` a component at a time, creating what is missing.
-fn open_below(root: &OwnedFd, parent: &Path) -> Result<OwnedFd, Errno> {
+pub(super) fn open_below(root: &OwnedFd, parent: &Path) -> Result<OwnedFd, Errno> {
     let mut at = openat2(root, ".", FOLDER, Mode::empty(), INSIDE)?;
     for part in parent.components() {
         match mkdirat(&at, part.as_os_str(), Mode::from_raw_mode(0o750)) {

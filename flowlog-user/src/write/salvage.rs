@@ -3,10 +3,12 @@ use std::io::{self, Read, Seek};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use rustix::fs::fsync;
 
 use super::finish::finish;
 use super::folder::Folder;
 use super::name::Names;
+use super::owner::Ids;
 use super::{Compression, Error, Spec};
 
 /// Bytes of the first line that are looked at for its time.
@@ -28,6 +30,7 @@ pub(super) fn salvage(
     folder: &Folder,
     names: &Names,
     spec: &Spec,
+    owner: Ids,
     file: &mut File,
 ) -> Result<Salvaged, Error> {
     let content = inspect(file, spec.compression).map_err(|error| folder.io("read", &names.live, error))?;
@@ -35,7 +38,8 @@ pub(super) fn salvage(
         Some(ns) => ns,
         None => modified_ns(file).map_err(|error| folder.io("examine", &names.live, error))?,
     };
-    let name = finish(folder, names, spec, file, first_ns)?;
+    fsync(&*file).map_err(|error| folder.io("sync", &names.live, error))?;
+    let name = finish(folder, names, spec, owner, file, first_ns)?;
     Ok(Salvaged { path: folder.path.join(name), records: content.records, damaged: content.damaged })
 }
 

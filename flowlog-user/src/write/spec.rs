@@ -1,4 +1,5 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::name::Names;
@@ -8,7 +9,7 @@ use super::name::Names;
 pub struct Spec {
     /// The task's name, for messages.
     pub task: String,
-    /// The task's `filePath`.
+    /// The task's `filePath`; `{task}`, `{node}` and `{date}` stand for the obvious.
     pub path: PathBuf,
     /// How files are compressed.
     pub compression: Compression,
@@ -16,26 +17,51 @@ pub struct Spec {
     pub size_bytes_max: u64,
     /// Bytes on disk of all of the task's files; the oldest finished ones go first.
     pub total_bytes_max: u64,
+    /// Age (of its last write) at which a finished file is deleted.
+    pub age_max: Option<Duration>,
+    /// Per cent of the file system that stay free: the task's oldest files go first, then nothing is written.
+    pub free_percent_min: Option<u8>,
     /// Time after a file's first record at which it is finished.
     pub rotation_interval: Option<Duration>,
     /// Permission bits of the files.
     pub mode: u32,
+    /// Whose files they are.
+    pub owner: Owner,
+    /// What is safe from a power cut.
+    pub sync: Sync,
+    /// What happens when there is no space left.
+    pub on_full: OnFull,
+    /// The task as configured, for the file's header.
+    pub definition: Definition,
 }
 
 impl Spec {
     /// The file that grows: no two tasks may share it.
     #[must_use]
     pub fn live_path(&self) -> PathBuf {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        self.path.with_file_name(Names::new(&name, self.compression).live)
+        let path = fill(&self.path, &self.task, None);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.with_file_name(Names::new(&name, self.compression).live)
     }
 
     /// Where finished files are, as a glob.
     #[must_use]
     pub fn finished_paths(&self) -> PathBuf {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        self.path.with_file_name(Names::new(&name, self.compression).pattern(self.compression))
+        let path = fill(&self.path, &self.task, None);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.with_file_name(Names::new(&name, self.compression).pattern(self.compression))
     }
+}
+
+/// A path with its placeholders filled in, apart from `{date}`, and from `{node}` where that is not known yet. What
+/// would begin a folder becomes `-`.
+pub(super) fn fill(path: &Path, task: &str, node: Option<&str>) -> PathBuf {
+    let plain = |text: &str| text.replace(['/', '\0'], "-");
+    let mut text = path.to_string_lossy().replace("{task}", &plain(task));
+    if let Some(node) = node {
+        text = text.replace("{node}", &plain(node));
+    }
+    text.into()
 }
 
 /// How files are compressed.
@@ -63,3 +89,48 @@ impl Compression {
         }
     }
 }
+
+/// User and group of the files, each a name or a number; `None` is the daemon's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// `fileUser`.
+    pub user: Option<String>,
+    /// `fileGroup`.
+    pub group: Option<String>,
+}
+
+/// `fileSync`: when a file is synced to the disk. A crash of the daemon never loses what was flushed; this is about
+/// the machine losing power. A finished file is always synced before it gets its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// When it is finished: a power cut can take the whole live file.
+    #[default]
+    None,
+    /// At the end of each frame too: a power cut takes at most the last 30 s or 1 MiB of records.
+    Frame,
+    /// A second after the last sync at the latest, with the flush: a power cut takes at most about two seconds.
+    Interval,
+}
+
+/// `onFull`: what happens when there is no space left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFull {
+    /// Records are dropped and counted until there is space again; what is written stays.
+    #[default]
+    Drop,
+    /// The task's oldest finished files are deleted first, one after the other.
+    DeleteOldest,
+}
+
+/// The task as configured, as JSON. It says what a file holds, not how it is written, so that a change of it is no
+/// reason to begin a new file: all definitions are equal.
+#[derive(Clone, Debug, Default)]
+pub struct Definition(pub Arc<str>);
+
+impl PartialEq for Definition {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Definition {}

@@ -1,29 +1,38 @@
+use super::super::{Definition, OnFull, Owner, Sync};
 use super::*;
-use std::fs;
+use crate::limits::{FRAME_BYTES_MAX, RETRY_MS};
+use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-const ZSTD: Compression = Compression::Zstd { level: 3 };
+pub(super) const ZSTD: Compression = Compression::Zstd { level: 3 };
 /// 2026-11-30T20:14:26.123Z
 const FIRST_NS: i64 = 1_796_069_666_123_000_000;
 
 fn is_send<T: Send>() {}
 
-fn spec(dir: &Path, compression: Compression) -> Spec {
+pub(super) fn spec(dir: &Path, compression: Compression) -> Spec {
     Spec {
         task: "t".into(),
         path: dir.join("sub/a.log"),
         compression,
         size_bytes_max: 10 << 20,
         total_bytes_max: 60 << 20,
+        age_max: None,
+        free_percent_min: None,
         rotation_interval: None,
         mode: 0o640,
+        owner: Owner::default(),
+        sync: Sync::None,
+        on_full: OnFull::Drop,
+        definition: Definition::default(),
     }
 }
 
 /// Opens; a lock that was just given up may live on for a moment in a process that another test is about to start.
-fn open(spec: &Spec, root: &Path) -> (Writer, Option<Salvaged>) {
+pub(super) fn open(spec: &Spec, root: &Path) -> (Writer, Option<Salvaged>) {
     let until = Instant::now() + Duration::from_secs(10);
     loop {
         match Writer::open(spec, &Roots::new(&[root.into()]).unwrap()) {
@@ -38,7 +47,7 @@ fn refused(spec: &Spec, root: &Path) -> Error {
 }
 
 /// Lines that compress badly, so that sizes matter.
-fn lines(range: std::ops::Range<u32>) -> String {
+pub(super) fn lines(range: std::ops::Range<u32>) -> String {
     range
         .map(|i| {
             let noise = u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -51,22 +60,28 @@ fn lines(range: std::ops::Range<u32>) -> String {
         .collect()
 }
 
-fn chunk(range: std::ops::Range<u32>) -> Chunk {
+pub(super) fn chunk(range: std::ops::Range<u32>) -> Chunk {
     let first_ns = FIRST_NS + i64::from(range.start) * 1_000_000;
-    Chunk { records: range.end - range.start, lines: lines(range).into(), first_ns, last_ns: first_ns }
+    Chunk {
+        records: range.end - range.start,
+        lines: lines(range).into(),
+        first_ns,
+        last_ns: first_ns,
+        seen_from_ns: first_ns,
+    }
 }
 
-fn later(ms: u64) -> Instant {
+pub(super) fn later(ms: u64) -> Instant {
     Instant::now() + Duration::from_millis(ms)
 }
 
 /// What `zstd -dc` gives, and whether it found the file whole.
-fn zstd_cat(path: &Path) -> (String, bool) {
+pub(super) fn zstd_cat(path: &Path) -> (String, bool) {
     let output = Command::new("zstd").arg("-dc").arg(path).output().unwrap();
     (String::from_utf8(output.stdout).unwrap(), output.status.success())
 }
 
-fn names(dir: &Path) -> Vec<String> {
+pub(super) fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> =
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -90,7 +105,7 @@ fn flushed_records_are_readable_while_the_file_is_live_and_only_those_count() {
     let live = dir.path().join("sub/a.log.zst");
     let disk_bytes = fs::metadata(&live).unwrap().len();
     let bytes = lines(0..10).len() as u64;
-    assert_eq!(writer.take_written(), Written { records: 10, bytes, disk_bytes, lost: 0, rotations: 0 });
+    assert_eq!(writer.take_written(), Written { records: 10, bytes, disk_bytes, ..Written::default() });
     assert_eq!(zstd_cat(&live), (lines(0..10), false), "flushed, the frame is open");
 
     writer.append(&chunk(10..20)).unwrap();
@@ -269,7 +284,7 @@ fn files_rotate_by_time_once_they_hold_something() {
     let dir = tempfile::tempdir().unwrap();
     let spec = Spec { rotation_interval: Some(Duration::from_mins(10)), ..spec(dir.path(), ZSTD) };
     let (mut writer, _) = open(&spec, dir.path());
-    writer.tick(later(3_600_000)).unwrap();
+    writer.tick(later(599_000)).unwrap();
     writer.append(&chunk(0..5)).unwrap();
     writer.tick(later(599_000)).unwrap();
     assert_eq!(writer.written.rotations, 0);
@@ -291,14 +306,36 @@ fn retention_deletes_the_oldest_files_of_this_task_only() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("sub");
     fs::create_dir(&folder).unwrap();
-    let foreign =
-        ["a.log", "a-b-20200101T000000.000Z.log.zst", "a-20200101T000000.000Z.log.bak", "b.log.zst"];
+    let foreign = [
+        "a.log",
+        "a-b-20200101T000000.000Z.log.zst",
+        "a-20200101T000000.000Z.log.bak",
+        "b.log.zst",
+        // Ours by name, not by what is in them.
+        "a-20190101T000000.000Z.log.gz",
+        "a-20190101T000000.000Z.log",
+        "a-20190101T000000.000Z.log.zst",
+        "a-20190101T000001.000Z.log",
+        "other",
+    ];
     for name in foreign {
         fs::write(folder.join(name), [0; 50_000]).unwrap();
     }
-    fs::write(folder.join("a-20200101T000000.000Z.log.gz"), [0; 50_000]).unwrap(); // Ours, from another setting.
+    let of_another =
+        Spec { task: "other".into(), path: dir.path().join("other/b.log"), ..spec(dir.path(), ZSTD) };
+    let (mut writer, _) = open(&of_another, dir.path());
+    writer.append(&chunk(0..1000)).unwrap();
+    let its_file = writer.close().unwrap().path.unwrap();
+    fs::copy(its_file, folder.join("a-20190101T000000.000Z.log.zst")).unwrap();
+    fs::write(folder.join("a-20190101T000001.000Z.log"), lines(0..1000)).unwrap();
+    fs::remove_file(folder.join("other")).unwrap();
+    fs::hard_link(folder.join("a-20190101T000001.000Z.log"), folder.join("other")).unwrap();
+    let ours = folder.join("a-20200101T000000.000Z.log"); // Ours, from another setting.
+    fs::write(&ours, lines(0..5000).replacen("{", "{\"flow\":{},", 1)).unwrap();
+    assert!(Command::new("gzip").arg(&ours).status().unwrap().success());
     let spec = Spec { size_bytes_max: 4 << 10, total_bytes_max: 25 << 10, ..spec(dir.path(), ZSTD) };
     let (mut writer, _) = open(&spec, dir.path());
+    assert_eq!(names(&folder).len(), foreign.len() + 1);
     assert!(!folder.join("a-20200101T000000.000Z.log.gz").exists());
     for i in 0..100 {
         writer.append(&chunk(i * 25..(i + 1) * 25)).unwrap();
@@ -395,29 +432,57 @@ fn a_file_cut_anywhere_gives_every_record_flushed_before_the_cut() {
     }
 }
 
-#[test]
-fn a_failed_write_is_counted_as_lost_and_the_next_records_begin_a_new_file() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
-    writer.append(&chunk(0..10)).unwrap();
-    writer.tick(later(FLUSH_MS)).unwrap();
-    writer.append(&chunk(10..20)).unwrap();
-    // A file that cannot be written.
-    let live = writer.live.as_mut().unwrap();
-    let kept = std::mem::replace(&mut live.file, File::open("/dev/null").unwrap());
-    let message = writer.tick(later(FLUSH_MS)).unwrap_err().to_string();
-    assert!(message.contains("task t") && message.contains("cannot write") && message.contains("a.log.zst"));
-    drop(kept);
-    let written = writer.take_written();
-    assert_eq!((written.records, written.lost), (10, 10));
+/// The live file, but nothing can be written to it.
+fn break_live(writer: &mut Writer, dir: &Path) -> File {
+    let unwritable = File::open(dir.join("sub").join(&writer.names.live)).unwrap();
+    std::mem::replace(&mut writer.live.as_mut().unwrap().file, unwritable)
+}
 
-    writer.append(&chunk(20..30)).unwrap();
-    writer.close().unwrap();
-    let written = writer.take_written();
-    assert_eq!((written.records, written.lost), (10, 0));
-    let folder = dir.path().join("sub");
-    let texts: Vec<_> = names(&folder).iter().map(|name| zstd_cat(&folder.join(name)).0).collect();
-    assert_eq!(texts, [lines(0..10), lines(20..30)]);
+#[test]
+fn what_cannot_be_written_waits_and_is_written_later_or_counted_as_lost() {
+    for compression in [ZSTD, Compression::None] {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut writer, _) = open(&spec(dir.path(), compression), dir.path());
+        writer.append(&chunk(0..10)).unwrap();
+        writer.tick(later(FLUSH_MS)).unwrap();
+        let kept = break_live(&mut writer, dir.path());
+        writer.append(&chunk(10..20)).unwrap_or_default();
+        let message = writer.tick(later(FLUSH_MS)).unwrap_err().to_string();
+        assert!(message.contains("task t") && message.contains("cannot write") && message.contains("a.log"));
+        assert_eq!(writer.trouble(), Some(message.as_str()));
+        assert_eq!((writer.written.records, writer.written.lost), (10, 0));
+        assert!(writer.deadline().unwrap() <= later(RETRY_MS));
+
+        // It goes on where it stopped.
+        writer.live.as_mut().unwrap().file = kept;
+        writer.tick(later(RETRY_MS)).unwrap();
+        assert_eq!((writer.trouble(), writer.written.records), (None, 20));
+
+        // For ever: what does not fit is lost, and so is at the end what waits.
+        let kept = break_live(&mut writer, dir.path());
+        let mut taken = 20;
+        while writer.written.lost == 0 {
+            writer.append(&chunk(taken..taken + 500)).unwrap_or_default();
+            writer.tick(later(FLUSH_MS)).unwrap_or_default();
+            taken += 500;
+            assert!(taken < 200_000);
+        }
+        assert_eq!(writer.written.lost, 500);
+        writer.close().unwrap_err();
+        drop(kept);
+        assert_eq!((writer.written.records, writer.written.lost), (20, u64::from(taken) - 20));
+        let folder = dir.path().join("sub");
+        let [name] = &names(&folder)[..] else { panic!("{:?}", names(&folder)) };
+        assert_eq!(zstd_or_plain(&folder.join(name)), lines(0..20));
+    }
+}
+
+fn zstd_or_plain(path: &Path) -> String {
+    if path.extension().is_some_and(|ext| ext == "zst") {
+        zstd_cat(path).0
+    } else {
+        fs::read_to_string(path).unwrap()
+    }
 }
 
 #[test]
@@ -431,21 +496,6 @@ fn a_file_that_was_moved_away_is_not_renamed_over_another() {
     assert!(matches!(writer.close().unwrap_err(), Error::Replaced { .. }));
     assert_eq!(fs::read_to_string(folder.join("moved")).unwrap(), lines(0..10));
     assert_eq!(fs::read_to_string(folder.join("a.log")).unwrap(), "foreign\n");
-}
-
-#[test]
-fn half_a_write_is_taken_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
-    // Takes 8 KiB and refuses what lies behind, as a full disk does.
-    let full = File::from(rustix::fs::memfd_create("full", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap());
-    full.set_len(8 << 10).unwrap();
-    rustix::fs::fcntl_add_seals(&full, rustix::fs::SealFlags::GROW).unwrap();
-    writer.live.as_mut().unwrap().file = full.try_clone().unwrap();
-    writer.append(&chunk(0..1000)).unwrap();
-    writer.tick(later(FLUSH_MS)).unwrap_err();
-    assert_eq!(writer.take_written(), Written { lost: 1000, ..Written::default() });
-    assert_eq!(full.metadata().unwrap().len(), 0, "half a frame stayed");
 }
 
 #[test]

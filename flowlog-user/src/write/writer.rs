@@ -1,5 +1,3 @@
-use std::fs::File;
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -7,12 +5,19 @@ use bytes::Bytes;
 
 use super::backlog::Backlog;
 use super::encoder::Encoder;
-use super::finish::finish;
 use super::folder::Folder;
+use super::live::{Book, Live};
+use super::losses::{Losses, Place};
 use super::name::Names;
+use super::notice::{Loss, Notices, time};
+use super::owner::Ids;
 use super::salvage::{Salvaged, salvage};
 use super::{Compression, Error, Roots, Spec, gzip};
-use crate::limits::{FLUSH_MS, FRAME_BYTES_MAX, FRAME_MS_MAX};
+use crate::clock::wall_ns;
+use crate::limits::{AGE_CHECK_MS, FLUSH_MS, FRAME_MS_MAX, WAITING_BYTES_MAX};
+
+#[path = "output.rs"]
+mod output;
 
 /// Encoded records: whole lines.
 #[derive(Clone, Debug)]
@@ -25,6 +30,8 @@ pub struct Chunk {
     pub first_ns: i64,
     /// Time of the last record, nanoseconds since the Unix epoch.
     pub last_ns: i64,
+    /// When the first packet of any of the records was seen, nanoseconds since the Unix epoch.
+    pub seen_from_ns: i64,
 }
 
 /// What became of records since it was last asked for.
@@ -40,6 +47,8 @@ pub struct Written {
     pub lost: u64,
     /// Files finished under their final name.
     pub rotations: u64,
+    /// Lines about the log itself, beside the records.
+    pub notices: u64,
 }
 
 /// How a file was closed.
@@ -50,35 +59,51 @@ pub struct Closed {
 }
 
 /// Writes one task's files. Owned by one thread; nothing in it waits for another task.
+///
+/// What cannot be written waits, up to a limit, and is tried again every second; what comes beyond the limit is lost,
+/// counted, and named in the file once it can be written again.
 pub struct Writer {
     spec: Spec,
     folder: Folder,
     names: Names,
+    notices: Notices,
+    owner: Ids,
     encoder: Encoder,
-    /// `None` after an error: the next records begin a new file.
+    /// `None` after an error, or when it could not be begun.
     live: Option<Live>,
+    book: Book,
     pending: Pending,
+    losses: Losses,
+    trouble: Option<Trouble>,
     written: Written,
+    written_ever: bool,
     backlog: Backlog,
+    aged: Instant,
 }
 
-struct Live {
-    file: File,
-    bytes: u64,
-    /// Time of the first record (ns since the epoch), and when it came.
-    first: Option<(i64, Instant)>,
-    /// When the open frame began.
-    frame_since: Option<Instant>,
-}
-
-/// Records taken and not yet written.
+/// Lines taken and not yet written.
 #[derive(Default)]
 struct Pending {
     records: u64,
     bytes: u64,
+    notices: u64,
+    /// Bytes of all lines, notices included.
+    waiting_bytes: u64,
+    first_ns: i64,
+    last_ns: i64,
     since: Option<Instant>,
 }
 
+/// Why nothing is written.
+struct Trouble {
+    text: String,
+    since: Instant,
+    logged: Instant,
+    retry_at: Instant,
+    lost: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Boundary {
     Flush,
     FrameEnd,
@@ -92,83 +117,164 @@ impl Writer {
     pub fn open(spec: &Spec, roots: &Roots) -> Result<(Self, Option<Salvaged>), Error> {
         let (folder, name) = roots.folder(&spec.task, &spec.path)?;
         let names = Names::new(&name, spec.compression);
-        let encoder = Encoder::new(spec.compression)
-            .map_err(|error| folder.io("prepare compression for", &name, error))?;
-        let (live, salvaged) = open_live(&folder, &names, spec)?;
+        let names = names.of_day(wall_ns()).unwrap_or(names);
+        let owner = Ids::find(&spec.owner, &spec.task)?;
+        let (live, salvaged) = open_live(&folder, &names, spec, owner)?;
         if spec.compression == Compression::Gzip {
             gzip::tidy(&folder, &names)?;
         }
-        let mut backlog = Backlog::scan(&folder, &names)?;
+        let mut backlog = Backlog::default();
+        backlog.scan(&folder, &names)?;
         backlog.make_room(&folder, 0, spec.total_bytes_max);
-        let writer = Self {
+        let now = Instant::now();
+        let mut writer = Self {
             spec: spec.clone(),
             folder,
             names,
-            encoder,
+            notices: Notices { task: spec.task.clone(), node: roots.node.clone() },
+            owner,
+            encoder: Encoder::new(spec.compression),
             live: Some(live),
+            book: Book { begun: Some((now, wall_ns())), ..Book::default() },
             pending: Pending::default(),
+            losses: Losses::default(),
+            trouble: None,
             written: Written::default(),
+            written_ever: false,
             backlog,
+            aged: now,
         };
+        writer.expire(now);
         Ok((writer, salvaged))
     }
 
-    /// Takes records. After an error they are in [`Written::lost`], and the next ones begin a new file.
+    /// Takes records.
     ///
     /// # Errors
-    /// The file could not be written, or no new one be begun.
+    /// The file could not be written, or no new one be begun. The records wait, or are in [`Written::lost`].
     pub fn append(&mut self, chunk: &Chunk) -> Result<(), Error> {
         if chunk.records == 0 {
             return Ok(());
         }
         let now = Instant::now();
-        let result = self.make_ready(chunk.lines.len());
-        let Some(live) = &mut self.live else {
-            self.written.lost += u64::from(chunk.records);
-            return result;
-        };
-        live.first.get_or_insert((chunk.first_ns, now));
+        let len = chunk.lines.len() as u64;
+        if let Some(trouble) = &mut self.trouble
+            && self.pending.waiting_bytes + len > WAITING_BYTES_MAX
+        {
+            let records = u64::from(chunk.records);
+            trouble.lost += records;
+            self.written.lost += records;
+            let (first_ns, last_ns, reason) = (chunk.first_ns, chunk.last_ns, trouble.text.clone());
+            self.losses.add(Place::File, Loss { records, first_ns, last_ns, reason });
+            return self.tick(now);
+        }
+        // Plain lines are as long on disk, so a file can end before it is too large.
+        let mut result = Ok(());
+        if !self.encoder.buffers()
+            && self.trouble.is_none()
+            && let Some(live) = &self.live
+            && live.bytes > 0
+            && live.bytes + len > self.spec.size_bytes_max
+        {
+            result = self.rotate();
+        }
+        self.book.first.get_or_insert((chunk.first_ns, now));
+        if self.pending.records == 0 {
+            (self.pending.first_ns, self.pending.last_ns) = (chunk.first_ns, chunk.last_ns);
+        }
         self.pending.records += u64::from(chunk.records);
-        self.pending.bytes += chunk.lines.len() as u64;
-        self.pending.since.get_or_insert(now);
-        if self.encoder.buffers() {
-            live.frame_since.get_or_insert(now);
-        }
-        if let Err(error) = self.encoder.add(&chunk.lines) {
-            let error = self.folder.io("compress for", &self.names.live, error);
-            self.give_up();
-            return Err(error);
-        }
-        if !self.encoder.buffers() {
-            self.write_out(&Boundary::Flush)?;
-        } else if self.encoder.frame_bytes >= FRAME_BYTES_MAX {
-            self.write_out(&Boundary::FrameEnd)?;
+        self.pending.bytes += len;
+        self.pending.last_ns = self.pending.last_ns.max(chunk.last_ns);
+        self.take(&chunk.lines, u64::from(chunk.records), (chunk.seen_from_ns, chunk.last_ns), now)?;
+        if self.trouble.is_none() {
+            if !self.encoder.buffers() {
+                self.write_out(Boundary::Flush)?;
+            } else if self.encoder.is_full() {
+                self.write_out(Boundary::FrameEnd)?;
+            }
         }
         // Also where records come so fast that nobody finds the time to call `tick`.
         result.and(self.tick(now))
     }
 
-    /// Does what is due: flush, frame end, rotation by time.
+    /// Notes records that were lost before they came here.
+    pub fn note_lost(&mut self, place: Place, records: u64, first_ns: i64, last_ns: i64, reason: &str) {
+        self.losses.add(place, Loss { records, first_ns, last_ns, reason: reason.into() });
+    }
+
+    /// Does what is due: retry, flush, frame end, rotation by time, notices, retention.
     ///
     /// # Errors
     /// The file could not be written or finished.
     pub fn tick(&mut self, now: Instant) -> Result<(), Error> {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if due(self.rotation_at()) {
+        if let Some(trouble) = &self.trouble {
+            return if trouble.retry_at <= now { self.write_out(Boundary::Flush) } else { Ok(()) };
+        }
+        if due(self.age_check_at()) {
+            self.expire(now);
+        }
+        if due(self.losses.at(now)) {
+            self.say_losses(now, false)?;
+        }
+        if due(self.rotation_at()) || self.day_is_over() {
+            return self.rotate();
+        }
+        if due(self.idle_rotation_at()) {
+            self.say_idle(now)?;
             return self.rotate();
         }
         if due(self.frame_end_at()) {
-            self.write_out(&Boundary::FrameEnd)?;
+            self.write_out(Boundary::FrameEnd)?;
         } else if due(self.flush_at()) {
-            self.write_out(&Boundary::Flush)?;
+            self.write_out(Boundary::Flush)?;
         }
-        self.rotate_when_full()
+        match &self.live {
+            Some(live) if live.bytes >= self.spec.size_bytes_max => self.rotate(),
+            _ => Ok(()),
+        }
     }
 
     /// When [`Self::tick`] has something to do next.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        [self.rotation_at(), self.frame_end_at(), self.flush_at()].into_iter().flatten().min()
+        if let Some(trouble) = &self.trouble {
+            return Some(trouble.retry_at);
+        }
+        [
+            self.rotation_at(),
+            self.idle_rotation_at(),
+            self.frame_end_at(),
+            self.flush_at(),
+            self.losses.at(Instant::now()),
+            self.age_check_at(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Why nothing is written at the moment.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_ref().map(|trouble| trouble.text.as_str())
+    }
+
+    /// Takes the task's last line, which says why it is the last; nothing where nothing was ever written. To be
+    /// followed by [`Self::close`].
+    ///
+    /// # Errors
+    /// The line could not be compressed.
+    pub fn gone(&mut self, reason: &str) -> Result<(), Error> {
+        let now = Instant::now();
+        self.say_losses(now, true)?;
+        if !self.written_ever && self.pending.waiting_bytes == 0 {
+            return Ok(());
+        }
+        let now_ns = wall_ns();
+        let message = format!("task {}: {reason}", self.spec.task);
+        let line = self.notices.status("NODE_GONE", &message, now_ns);
+        self.take_notice(&line, 1, now_ns, now)
     }
 
     /// Writes everything out and gives the file its finished name; removes it when it is empty. Ask
@@ -177,7 +283,10 @@ impl Writer {
     /// # Errors
     /// The file could not be written or finished. What was written before is on disk.
     pub fn close(&mut self) -> Result<Closed, Error> {
-        let result = self.write_out(&Boundary::FrameEnd);
+        let result = self.write_out(Boundary::FrameEnd);
+        if let Err(error) = &result {
+            self.discard(&error.to_string());
+        }
         let finished = self.finish_live();
         result?;
         Ok(Closed { path: finished?.map(|name| self.folder.path.join(name)) })
@@ -189,136 +298,98 @@ impl Writer {
     }
 
     fn rotation_at(&self) -> Option<Instant> {
-        Some(self.live.as_ref()?.first?.1 + self.spec.rotation_interval?)
+        Some(self.book.first?.1 + self.spec.rotation_interval?)
+    }
+
+    /// When a file that holds nothing is finished with a line that says so.
+    fn idle_rotation_at(&self) -> Option<Instant> {
+        let interval = self.spec.rotation_interval.filter(|_| self.book.first.is_none())?;
+        Some(self.book.begun?.0 + interval)
     }
 
     fn frame_end_at(&self) -> Option<Instant> {
-        Some(self.live.as_ref()?.frame_since? + Duration::from_millis(FRAME_MS_MAX))
+        let (_, since) = self.book.frame.filter(|_| self.encoder.buffers())?;
+        Some(since + Duration::from_millis(FRAME_MS_MAX))
     }
 
     fn flush_at(&self) -> Option<Instant> {
         Some(self.pending.since? + Duration::from_millis(FLUSH_MS))
     }
 
-    /// Makes sure that there is a file with room for that many bytes of lines. An error with a live file set means
-    /// that the file before could not be finished properly, but a new one is there.
-    fn make_ready(&mut self, line_bytes: usize) -> Result<(), Error> {
-        let mut result = Ok(());
-        // Plain lines are as long on disk, so a file can end before it is too large.
-        if !self.encoder.buffers()
-            && let Some(live) = &self.live
-            && live.bytes > 0
-            && live.bytes + line_bytes as u64 > self.spec.size_bytes_max
-        {
-            result = self.rotate();
-        }
-        if self.live.is_none() {
-            self.begin()?;
-        }
-        result
+    fn age_check_at(&self) -> Option<Instant> {
+        let age_max = self.spec.age_max.filter(|_| !self.backlog.is_empty())?;
+        Some(self.aged + age_max.clamp(Duration::from_secs(1), Duration::from_millis(AGE_CHECK_MS)))
     }
 
-    /// Opens a live file. What an error left in it goes under a finished name.
-    fn begin(&mut self) -> Result<(), Error> {
-        let (live, salvaged) = open_live(&self.folder, &self.names, &self.spec)?;
-        if let Some(salvaged) = salvaged {
-            let path = salvaged.path.display();
-            tracing::warn!(%path, records = salvaged.records, "kept what an error left behind");
-            self.written.rotations += 1;
-        }
-        self.live = Some(live);
-        Ok(())
-    }
-
-    /// Writes what is pending up to a boundary; only then do records count as written.
-    fn write_out(&mut self, boundary: &Boundary) -> Result<(), Error> {
-        let Some(live) = &mut self.live else { return Ok(()) };
-        let encoded = match boundary {
-            Boundary::Flush => self.encoder.flush(),
-            Boundary::FrameEnd => self.encoder.end(),
-        };
-        let bytes = self.encoder.out.len() as u64;
-        self.backlog.make_room(&self.folder, live.bytes + bytes, self.spec.total_bytes_max);
-        if let Err(error) = encoded.and_then(|()| live.file.write_all(&self.encoder.out)) {
-            let error = self.folder.io("write", &self.names.live, error);
-            self.give_up();
-            return Err(error);
-        }
-        self.encoder.out.clear();
-        live.bytes += bytes;
-        if self.encoder.frame_bytes == 0 {
-            live.frame_since = None;
-        }
-        let pending = std::mem::take(&mut self.pending);
-        self.written.records += pending.records;
-        self.written.bytes += pending.bytes;
-        self.written.disk_bytes += bytes;
-        Ok(())
-    }
-
-    /// After an error: what was not written is lost, what was stays readable, and the next records begin a new file.
-    fn give_up(&mut self) {
-        self.written.lost += std::mem::take(&mut self.pending).records;
-        if let Err(error) = self.encoder.reset() {
-            tracing::warn!(task = self.spec.task, %error, "the compressor could not be reset");
-        }
-        if let Some(live) = &self.live {
-            // Half a write would be damage; what was written before it is not.
-            if let Err(error) = live.file.set_len(live.bytes) {
-                tracing::warn!(task = self.spec.task, %error, "half a write stays at the end of the file");
-            }
-        }
-        if let Err(error) = self.finish_live() {
-            tracing::warn!(%error, "the file keeps its live name for now");
+    fn expire(&mut self, now: Instant) {
+        self.aged = now;
+        if let Some(age_max) = self.spec.age_max {
+            self.backlog.expire(&self.folder, age_max);
         }
     }
 
-    fn rotate_when_full(&mut self) -> Result<(), Error> {
-        match &self.live {
-            Some(live) if live.bytes >= self.spec.size_bytes_max => self.rotate(),
-            _ => Ok(()),
-        }
+    fn day_is_over(&self) -> bool {
+        self.book.first.is_some() && self.names.of_day(wall_ns()).is_some()
     }
 
-    fn rotate(&mut self) -> Result<(), Error> {
-        self.write_out(&Boundary::FrameEnd)?;
-        let finished = self.finish_live();
-        self.begin()?;
-        finished.map(|_| ())
+    fn say_losses(&mut self, now: Instant, all: bool) -> Result<(), Error> {
+        let now_ns = wall_ns();
+        let (lines, count) = self.losses.lines(&self.notices, now, now_ns, all);
+        if count == 0 { Ok(()) } else { self.take_notice(&lines, count, now_ns, now) }
     }
 
-    /// Gives the live file its finished name, or removes it when it is empty. Afterwards there is none.
-    fn finish_live(&mut self) -> Result<Option<String>, Error> {
-        let Some(mut live) = self.live.take() else { return Ok(None) };
-        if live.bytes == 0 {
-            if self.folder.is(&self.names.live, &live.file) {
-                self.folder.unlink(&self.names.live)?;
-            }
-            return Ok(None);
-        }
-        let first_ns = live.first.map_or(0, |(ns, _)| ns);
-        let name = finish(&self.folder, &self.names, &self.spec, &mut live.file, first_ns)?;
-        self.written.rotations += 1;
-        self.backlog = Backlog::scan(&self.folder, &self.names)?;
-        self.backlog.make_room(&self.folder, 0, self.spec.total_bytes_max);
-        Ok(Some(name))
+    fn say_idle(&mut self, now: Instant) -> Result<(), Error> {
+        let now_ns = wall_ns();
+        let (from, to) = (time(self.book.begun.map_or(now_ns, |(_, ns)| ns)), time(now_ns));
+        let message = format!("task {}: no records from {from} to {to}", self.spec.task);
+        let line = self.notices.status("NODE_CONNECTED", &message, now_ns);
+        self.take_notice(&line, 1, now_ns, now)
+    }
+
+    fn take_notice(&mut self, lines: &str, count: u64, now_ns: i64, now: Instant) -> Result<(), Error> {
+        self.book.first.get_or_insert((now_ns, now));
+        self.pending.notices += count;
+        self.take(lines.as_bytes(), count, (now_ns, now_ns), now)
+    }
+
+    /// Hands lines to the compressor.
+    fn take(&mut self, lines: &[u8], count: u64, seen_ns: (i64, i64), now: Instant) -> Result<(), Error> {
+        self.pending.since.get_or_insert(now);
+        self.pending.waiting_bytes += lines.len() as u64;
+        let offset = self.live.as_ref().map_or(0, |live| live.bytes)
+            + (self.encoder.out.len() - self.encoder.done) as u64;
+        self.book.add(count, seen_ns.0, seen_ns.1, offset, now);
+        self.encoder.add(lines).map_err(|source| {
+            let error = self.folder.io("compress for", &self.names.live, source);
+            self.abandon(&error);
+            error
+        })
     }
 }
 
-fn open_live(folder: &Folder, names: &Names, spec: &Spec) -> Result<(Live, Option<Salvaged>), Error> {
-    let (mut file, bytes) = folder.open_live(&names.live, spec.mode)?;
+fn open_live(
+    folder: &Folder,
+    names: &Names,
+    spec: &Spec,
+    owner: Ids,
+) -> Result<(Live, Option<Salvaged>), Error> {
+    let (mut file, bytes) = folder.open_live(&names.live, spec.mode, owner)?;
     let mut salvaged = None;
     if bytes > 0 {
-        salvaged = Some(salvage(folder, names, spec, &mut file)?);
-        let (fresh, bytes) = folder.open_live(&names.live, spec.mode)?;
+        salvaged = Some(salvage(folder, names, spec, owner, &mut file)?);
+        let (fresh, bytes) = folder.open_live(&names.live, spec.mode, owner)?;
         if bytes > 0 {
             return Err(Error::Busy { task: spec.task.clone(), path: folder.path.join(&names.live) });
         }
         file = fresh;
     }
-    Ok((Live { file, bytes: 0, first: None, frame_since: None }, salvaged))
+    Ok((Live::new(file), salvaged))
 }
 
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod frame_tests;

@@ -94,6 +94,7 @@ fn add_ledger(mut sum: Ledger, cpu: &Ledger) -> Ledger {
         reported_packets,
         reported_bytes,
         connections,
+        reopened,
         table_full,
         insert_failed,
         removed,
@@ -103,6 +104,7 @@ fn add_ledger(mut sum: Ledger, cpu: &Ledger) -> Ledger {
     sum.reported_packets += reported_packets;
     sum.reported_bytes += reported_bytes;
     sum.connections += connections;
+    sum.reopened += reopened;
     sum.table_full += table_full;
     sum.insert_failed += insert_failed;
     sum.removed += removed;
@@ -120,9 +122,9 @@ mod tests {
         let sum: [u64; 16] = zerocopy::transmute!([cpu, cpu].iter().fold(Counters::default(), add_counters));
         assert_eq!(sum, one.map(|value| value * 2));
 
-        let one: [u64; 8] = std::array::from_fn(|at| at as u64 + 1);
+        let one: [u64; 9] = std::array::from_fn(|at| at as u64 + 1);
         let cpu: Ledger = zerocopy::transmute!(one);
-        let sum: [u64; 8] = zerocopy::transmute!([cpu, cpu, cpu].iter().fold(Ledger::default(), add_ledger));
+        let sum: [u64; 9] = zerocopy::transmute!([cpu, cpu, cpu].iter().fold(Ledger::default(), add_ledger));
         assert_eq!(sum, one.map(|value| value * 3));
     }
 }

@@ -3,7 +3,7 @@
 use aya::maps::MapError;
 use aya::programs::{TestRun as _, TestRunOptions};
 use flowlog_abi::{FlowEntry, FlowKey, names};
-use flowlog_ebpf::{Closed, closed, report};
+use flowlog_ebpf::{Closed, closed, expired, report};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use super::load::{FlowMap, program, with_causes};
@@ -18,21 +18,31 @@ const ETHERNET_BYTES: usize = 14;
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
 impl Live {
-    /// Ends the connections of the next slice that are over; returns how many records the ring gave meanwhile.
+    /// Ends the connections of the next slice that are over, or that nobody watches any more; returns how many records the ring gave meanwhile.
     pub(super) fn sweep_slice(&mut self, now_ns: u64, sink: Sink<'_>) -> Result<usize, Error> {
-        let live = ledger::kernel(&self.loaded.ledger)?.connections.saturating_sub(self.removed);
-        let over = self.sweep.slice(&self.loaded.flows_fd, live, now_ns, &self.options.timeouts)?;
+        let kernel = ledger::kernel(&self.loaded.ledger)?;
+        let live = kernel.connections.saturating_sub(kernel.reopened + self.removed);
+        let (watched, timeouts) = (&self.watched, &self.options.timeouts);
+        let some_left = watched.some_left();
+        let over = self.sweep.slice(&self.loaded.flows_fd, live, now_ns, |key, entry| {
+            if some_left && watched.all_left(entry) {
+                Some(EndReason::Unwatched)
+            } else {
+                expired(key, entry, now_ns, timeouts).then_some(EndReason::Idle)
+            }
+        })?;
         if over.is_empty() {
             return Ok(0);
         }
-        for keys in over.chunks(names::MARK_KEYS_MAX) {
+        let keys: Vec<FlowKey> = over.iter().map(|(key, _)| *key).collect();
+        for keys in keys.chunks(names::MARK_KEYS_MAX) {
             self.mark(keys)?;
         }
         // A program that saw a tag before it was taken away may still add, and report, until this returns.
         self.grace.wait().map_err(Error::GracePeriod)?;
         let taken = self.drain(sink);
-        for key in &over {
-            self.end(key, EndReason::Idle, sink)?;
+        for (key, reason) in &over {
+            self.end(key, *reason, sink)?;
         }
         Ok(taken)
     }

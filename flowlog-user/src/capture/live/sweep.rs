@@ -3,11 +3,11 @@
 use std::os::fd::AsFd;
 
 use flowlog_abi::{FlowEntry, FlowKey, names};
-use flowlog_ebpf::{Timeouts, expired};
 use zerocopy::FromZeros as _;
 
 use super::Error;
 use super::bpf::{Cursor, lookup_batch};
+use crate::record::EndReason;
 
 /// Entries of a slice as long as the table is small.
 const SLICE_ENTRIES: usize = 4096;
@@ -60,14 +60,14 @@ impl Sweep {
         now_ns >= self.due_ns
     }
 
-    /// Looks at the next slice and gives the keys of what is over. `live`: about how many entries there are.
+    /// Looks at the next slice and gives what is over, and why. `live`: about how many entries there are.
     pub(super) fn slice(
         &mut self,
         flows: impl AsFd,
         live: u64,
         now_ns: u64,
-        timeouts: &Timeouts,
-    ) -> Result<Vec<FlowKey>, Error> {
+        is_over: impl Fn(&FlowKey, &FlowEntry) -> Option<EndReason>,
+    ) -> Result<Vec<(FlowKey, EndReason)>, Error> {
         let (entries, slices) = cut(live);
         self.due_ns = now_ns + PASS_NS / slices;
         if live == 0 && self.cursor.is_none() {
@@ -79,9 +79,7 @@ impl Sweep {
         let mut pass = self.pass;
         self.next(&flows, |key, entry| {
             pass.add(Totals::unreported(entry));
-            if expired(key, entry, now_ns, timeouts) {
-                over.push(*key);
-            }
+            over.extend(is_over(key, entry).map(|reason| (*key, reason)));
         })?;
         self.pass = pass;
         if self.cursor.is_none() {

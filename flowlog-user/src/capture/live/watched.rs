@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use flowlog_abi::slot;
+use flowlog_abi::{FlowEntry, slot};
 
 use crate::record::{Interface, Role};
 
@@ -258,6 +258,19 @@ impl Watched {
             known.gone = Some(Instant::now());
             tracing::debug!(interface = known.interface.name, ifindex, "no longer watched");
         }
+    }
+
+    /// Whether an interface has been left lately: only then a connection can have lost all of its own.
+    pub(super) fn some_left(&self) -> bool {
+        self.known.values().any(|known| known.gone.is_some())
+    }
+
+    /// Whether no interface that a connection is known to have crossed is watched any more.
+    pub(super) fn all_left(&self, entry: &FlowEntry) -> bool {
+        let [up, down] = &entry.directions;
+        let mut crossed =
+            entry.interfaces.into_iter().chain([up.ifindex, down.ifindex]).filter(|ifindex| *ifindex != 0);
+        crossed.all(|ifindex| !self.devices.contains_key(&ifindex))
     }
 
     /// Detaches everything.

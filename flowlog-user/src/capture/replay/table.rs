@@ -6,7 +6,7 @@ use flowlog_abi::{Counters, FlowEntry, FlowKey, Ledger, REASONS, Reason, Report,
 use flowlog_ebpf::{
     Captured as Slice, Closed, Packet, Sight, Timeouts, acknowledge, add, alone, closed, expired, new_entry,
 };
-use flowlog_ebpf::{parse_ethernet, parse_raw_ip, report, wants_report};
+use flowlog_ebpf::{parse_ethernet, parse_raw_ip, reopens, report, wants_report};
 use zerocopy::IntoBytes;
 
 use super::{Frame, Link};
@@ -81,6 +81,12 @@ impl Table {
     fn packet(&mut self, packet: &Packet, time_ns: u64, bytes: u64, sink: Sink<'_>) {
         let (key, direction) = packet.key();
         let sight = Sight { hook: side_of(packet), ifindex: 0, now_ns: time_ns, packets: 1, bytes };
+        if let Some(id) = self.ids.get(&key).copied()
+            && self.open.get(&id).is_some_and(|(_, entry)| reopens(packet, entry))
+        {
+            self.ledger.reopened += 1;
+            self.end(id, EndReason::Fin, sink);
+        }
         let id = match self.ids.get(&key) {
             Some(id) => *id,
             None if self.open.len() < TABLE_ENTRIES as usize => self.insert(key, packet, &sight, direction),

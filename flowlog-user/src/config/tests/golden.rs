@@ -134,8 +134,6 @@ fn everything_wrong_is_said_at_once() {
             "t.yaml:15:15: flowLogs[0].fileMode: write it in quotes: \"0640\"",
             "t.yaml:7:23: flowLogs[0].includeFilters[0].source_port[0]: expected a string, found `80`; write it in \
              quotes: \"80\"",
-            "t.yaml:8:9: flowLogs[0].includeFilters[0].source_pod: filter field `source_pod` is Hubble's but not served by \
-             this version yet; remove it",
             "t.yaml:9:19: flowLogs[0].includeFilters[0].verdict[0]: unknown value `forwarded`; did you mean `FORWARDED`?",
             "t.yaml:10:26: flowLogs[0].includeFilters[1].destination_ip[0]: `10.0.0.0/33` is not an IP prefix; expected \
              one like 10.0.0.0/8 or fd00::/8",

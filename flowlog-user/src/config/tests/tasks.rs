@@ -4,7 +4,7 @@ use super::{plan, read, task};
 use crate::record::Event;
 use crate::record::fields::{Field, Mask};
 use crate::task::{Cadence, Events};
-use crate::write::Compression;
+use crate::write::{Compression, OnFull, Owner, Sync};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -93,6 +93,15 @@ fn values_out_of_bounds_are_refused() {
             "the task would end (2026-03-14T09:26:54Z) before it starts; correct one of the two",
         ),
         ("where: {}", "not served by this version yet; remove it"),
+        ("fileSync: always", "unknown fileSync `always`; expected one of none, frame, interval"),
+        ("onFull: delete-oldest", "unknown onFull `delete-oldest`; did you mean `deleteOldest`?"),
+        ("fileUser: \"a:b\"", "expected a name or a number, found the string \"a:b\""),
+        ("fileMaxAge: 10ms", "expected at least 1s, found `10ms`"),
+        ("fileMinFreePercent: 100", "expected a whole number from 0 to 99, found `100`"),
+        (
+            "fileMaxTotalMb: 9",
+            "is less than fileMaxSizeMb, so no finished file could be kept; make it larger",
+        ),
         ("priority: 1", "not served by this version yet; remove it"),
     ];
     for (keys, expected) in table {
@@ -109,9 +118,10 @@ fn paths_that_cannot_be_written_are_refused() {
         ("\"\"", "filePath is required; expected an absolute path"),
         ("/l/", "`/l/` names a folder; add the name of the file"),
         ("/l/../a", "`/l/../a` has a `..` in it; write the path without"),
+        ("\"/l/{host}.log\"", "only {task}, {node} and {date} may stand in braces; write the rest out"),
         (
-            "\"/l/{task}.log\"",
-            "placeholders in braces are not served by this version yet; write the path out",
+            "\"/l/{date}/a.log\"",
+            "{date} can stand in the file's name only: all of a task's files are in one folder",
         ),
         ("\"/l/a\\nb\"", "the path has a control character in it; remove it"),
     ];
@@ -120,6 +130,26 @@ fn paths_that_cannot_be_written_are_refused() {
         let messages: Vec<String> = read(&text).1.errors.into_iter().map(|error| error.message).collect();
         assert_eq!(messages, [expected], "{path}");
     }
+}
+
+#[test]
+fn retention_is_hubbles_two_numbers_until_something_else_is_said() {
+    let total = |keys: &str| task(&format!("    {keys}\n")).file.total_bytes_max;
+    assert_eq!(total("fileMaxSizeMb: 7"), 42 << 20); // 7 x (5 + 1)
+    assert_eq!(total("fileMaxTotalMb: 100"), 100 << 20);
+    assert_eq!(total("fileMaxAge: 720h"), u64::MAX);
+    assert_eq!(total("fileMinFreePercent: 10"), u64::MAX);
+    assert_eq!(total("fileMaxAge: 720h\n    fileMaxBackups: 2"), 30 << 20);
+    assert_eq!(total("fileMaxAge: 720h\n    fileMaxTotalMb: 50"), 50 << 20);
+    let file = task(
+        "    fileMaxAge: 36h\n    fileMinFreePercent: 5\n    fileUser: syslog\n    fileGroup: 4\n    \
+                     fileSync: interval\n    onFull: deleteOldest\n",
+    )
+    .file;
+    assert_eq!((file.age_max, file.free_percent_min), (Some(Duration::from_hours(36)), Some(5)));
+    assert_eq!(file.owner, Owner { user: Some("syslog".into()), group: Some("4".into()) });
+    assert_eq!((file.sync, file.on_full), (Sync::Interval, OnFull::DeleteOldest));
+    assert!(file.definition.0.contains(r#""fileGroup":4"#), "{:?}", file.definition);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Names of ICMP types and codes as Hubble's summaries show them.
 
-use super::text::number;
+use super::summary::number;
 
 /// What is known of a type: its name, and whether its codes mean something.
 type Known = Option<(&'static str, bool)>;

@@ -1,6 +1,5 @@
 use super::icmp;
-use super::text::number;
-use crate::record::{Flow, L4};
+use super::{Flow, L4};
 
 /// TCP flags in the order of Hubble's summaries, with their bit in the header's flag byte.
 const TCP_FLAGS: [(u8, &str); 8] =
@@ -8,9 +7,15 @@ const TCP_FLAGS: [(u8, &str); 8] =
 
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// Writes the summary, quoted: Hubble's text, then event and counters, which its client shows nowhere else.
-pub(super) fn summary(out: &mut Vec<u8>, flow: &Flow) {
-    out.push(b'"');
+impl Flow {
+    /// Appends `Summary`: Hubble's text, then event and counters, which its client shows nowhere else. ASCII that
+    /// needs no escapes.
+    pub fn summary(&self, out: &mut Vec<u8>) {
+        summary(out, self);
+    }
+}
+
+fn summary(out: &mut Vec<u8>, flow: &Flow) {
     transport(out, flow);
     out.extend_from_slice(b"; ");
     out.extend_from_slice(flow.event.name().as_bytes());
@@ -23,7 +28,6 @@ pub(super) fn summary(out: &mut Vec<u8>, flow: &Flow) {
     number(out, flow.packets);
     out.extend_from_slice(if flow.packets == 1 { b" packet, " } else { b" packets, " });
     bytes(out, flow.bytes);
-    out.push(b'"');
 }
 
 fn transport(out: &mut Vec<u8>, flow: &Flow) {
@@ -79,4 +83,8 @@ fn bytes(out: &mut Vec<u8>, bytes: u64) {
     }
     out.push(b' ');
     out.extend_from_slice(name.as_bytes());
+}
+
+pub(super) fn number(out: &mut Vec<u8>, value: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }

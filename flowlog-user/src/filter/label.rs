@@ -1,0 +1,119 @@
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::json;
+use super::label_parser;
+use crate::record::Texts;
+use crate::tree::{Problems, Tree};
+
+/// Kubernetes label selectors, one of which must select the labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selectors(Vec<Vec<Requirement>>);
+
+/// One requirement of a selector; all must hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Requirement {
+    pub(super) key: Key,
+    pub(super) test: Test,
+}
+
+/// A label's key with its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    /// `None` stands for any source.
+    pub(super) source: Option<String>,
+    pub(super) name: String,
+    /// Of the source `cidr`: the prefix in which a label's must lie.
+    pub(super) prefix: Option<IpNet>,
+}
+
+/// What a requirement asks of the key's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Test {
+    In(Vec<String>),
+    /// Also holds where the key is missing.
+    NotIn(Vec<String>),
+    Exists,
+    Missing,
+    Above(i64),
+    Below(i64),
+}
+
+impl Selectors {
+    pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
+        json::list(tree, problems, |item, problems| {
+            let text = item.text(problems)?;
+            label_parser::parse(text)
+                .map_err(|what| {
+                    problems.error(&item.place, format!("`{text}` is no label selector: {what}"));
+                })
+                .ok()
+        })
+        .map(Self)
+    }
+
+    pub(super) fn matches(&self, labels: Texts<'_>) -> bool {
+        self.0.iter().any(|selector| selector.iter().all(|requirement| requirement.holds(labels)))
+    }
+}
+
+impl Requirement {
+    fn holds(&self, labels: Texts<'_>) -> bool {
+        let found = labels.iter().map(split).find(|label| self.key.is_of(label)).map(|(_, _, value)| value);
+        match (&self.test, found) {
+            (Test::In(values), Some(found)) => values.iter().any(|value| value == found),
+            (Test::NotIn(values), Some(found)) => values.iter().all(|value| value != found),
+            (Test::Exists, found) => found.is_some(),
+            (Test::Missing, found) => found.is_none(),
+            (Test::NotIn(_), None) => true,
+            (Test::In(_) | Test::Above(_) | Test::Below(_), None) => false,
+            (Test::Above(bound), Some(found)) => found.parse::<i64>().is_ok_and(|number| number > *bound),
+            (Test::Below(bound), Some(found)) => found.parse::<i64>().is_ok_and(|number| number < *bound),
+        }
+    }
+}
+
+impl Key {
+    fn is_of(&self, (source, name, _): &(&str, &str, &str)) -> bool {
+        match &self.source {
+            None => self.name == *name,
+            Some(own) if own == CIDR && *source == CIDR => {
+                let within = self.prefix.zip(prefix(name)).is_some_and(|(own, other)| own.contains(&other));
+                within || self.name == *name
+            }
+            Some(own) => own == source && self.name == *name,
+        }
+    }
+}
+
+/// The source of labels that stand for prefixes.
+const CIDR: &str = "cidr";
+
+/// A label as source, key and value: `k8s:app=cart`. Without a source it has one that no selector names.
+fn split(label: &str) -> (&str, &str, &str) {
+    let (source, rest) = match (label.strip_prefix('$'), label.split_once(':')) {
+        (Some(rest), _) => ("reserved", rest),
+        (None, Some((source, rest))) if !source.is_empty() => (source, rest),
+        (None, Some((_, rest))) => ("unspec", rest),
+        (None, None) => ("unspec", label),
+    };
+    let (key, value) = rest.split_once('=').unwrap_or((rest, ""));
+    (source, key, value)
+}
+
+/// The prefix in a key of the source `cidr`, in which `-` stands for `:`.
+pub(super) fn prefix(name: &str) -> Option<IpNet> {
+    let text = name.replace('-', ":");
+    match text.split_once('/') {
+        Some(_) => text.parse().ok(),
+        None => text.parse::<IpAddr>().ok().map(IpNet::from),
+    }
+}
+
+/// A key by what a selector says of its source.
+pub(super) fn key(source: Option<&str>, name: &str) -> Key {
+    let source = source.filter(|source| *source != "any").map(str::to_owned);
+    let prefix = if source.as_deref() == Some(CIDR) { prefix(name) } else { None };
+    Key { source, name: name.to_owned(), prefix }
+}

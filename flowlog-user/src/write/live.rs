@@ -1,0 +1,107 @@
+use std::fs::File;
+use std::io::{self, Write};
+use std::time::Instant;
+
+use rustix::fs::fstat;
+
+use super::encoder::Encoder;
+use super::folder::Folder;
+use crate::record::container::Frame;
+
+/// The file that grows.
+pub(super) struct Live {
+    pub(super) file: File,
+    /// Bytes in it.
+    pub(super) bytes: u64,
+    /// Bytes in it up to the last whole write.
+    pub(super) whole_bytes: u64,
+    /// The last sync, and whether there was a write since.
+    pub(super) synced: Instant,
+    pub(super) dirty: bool,
+}
+
+/// What is in the file that grows, or will be in the next one.
+#[derive(Default)]
+pub(super) struct Book {
+    /// Time of the first record (ns since the epoch), and when it came.
+    pub(super) first: Option<(i64, Instant)>,
+    /// When the file was begun, and the same in ns since the epoch.
+    pub(super) begun: Option<(Instant, i64)>,
+    /// The open frame, and when it began.
+    pub(super) frame: Option<(Frame, Instant)>,
+    /// Frames that have ended.
+    pub(super) frames: Vec<Frame>,
+    /// Records in it.
+    pub(super) records: u64,
+}
+
+/// What became of the live file outside the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing.
+    Intact,
+    /// It has another name, or its folder has.
+    Moved,
+    /// It has no name any more.
+    Deleted,
+    /// It is shorter or longer than what was written.
+    Changed,
+}
+
+impl Live {
+    pub(super) fn new(file: File) -> Self {
+        Self { file, bytes: 0, whole_bytes: 0, synced: Instant::now(), dirty: false }
+    }
+
+    /// Writes what the encoder holds. After an error what was taken is known, and the rest can be written later.
+    pub(super) fn write(&mut self, encoder: &mut Encoder) -> io::Result<()> {
+        while let Some(rest) = encoder.out.get(encoder.done..).filter(|rest| !rest.is_empty()) {
+            match self.file.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    encoder.done += n;
+                    self.bytes += n as u64;
+                    self.dirty = true;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.whole_bytes = self.bytes;
+        encoder.written();
+        Ok(())
+    }
+
+    /// Takes back what is not whole.
+    pub(super) fn take_back(&mut self) -> io::Result<()> {
+        // A file that others made shorter would become longer.
+        if self.bytes > self.whole_bytes && self.file.metadata()?.len() > self.whole_bytes {
+            self.file.set_len(self.whole_bytes)?;
+            self.bytes = self.whole_bytes;
+        }
+        Ok(())
+    }
+
+    pub(super) fn fate(&self, folder: &Folder, name: &str) -> Fate {
+        let Ok(stat) = fstat(&self.file) else { return Fate::Intact };
+        if stat.st_nlink == 0 {
+            Fate::Deleted
+        } else if stat.st_size.unsigned_abs() != self.bytes {
+            Fate::Changed
+        } else if !folder.is(name, &self.file) || !folder.is_in_place() {
+            Fate::Moved
+        } else {
+            Fate::Intact
+        }
+    }
+}
+
+impl Book {
+    /// Notes lines that go into the open frame, which begins at `offset` if there is none.
+    pub(super) fn add(&mut self, lines: u64, first_ns: i64, last_ns: i64, offset: u64, now: Instant) {
+        let (frame, _) = self.frame.get_or_insert((Frame { offset, first_ns, last_ns, lines: 0 }, now));
+        frame.first_ns = frame.first_ns.min(first_ns);
+        frame.last_ns = frame.last_ns.max(last_ns);
+        frame.lines += lines;
+    }
+}
