@@ -5,7 +5,7 @@
 
 mod stage;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -112,7 +112,12 @@ impl Pipeline {
 
     /// Replaces the tasks, between two batches. Those that stay keep writer, counters and place; what is not in the
     /// swap is told to close, which nothing waits for unless its file is wanted by another task.
-    pub fn apply(&mut self, swap: Swap) -> Applied {
+    ///
+    /// `last` holds what the tasks that go are still to be shown.
+    pub fn apply(&mut self, swap: Swap, last: Option<Batch>) -> Applied {
+        if let Some(last) = last {
+            self.show_last(&swap, last);
+        }
         let mut before: HashMap<String, Lane> =
             self.lanes.drain(..).map(|lane| (lane.planned.spec.name.clone(), lane)).collect();
         self.masks.clear();
@@ -163,6 +168,26 @@ impl Pipeline {
         applied
     }
 
+    fn show_last(&mut self, swap: &Swap, mut last: Batch) {
+        for flows in &mut last.flows {
+            self.enricher.enrich(flows, &last.node);
+        }
+        for lines in &mut self.lines {
+            lines.clear();
+        }
+        let staying: HashSet<&str> = swap.seats.iter().map(Seat::name).collect();
+        for Lane { planned, mask, running } in &self.lanes {
+            if staying.contains(planned.spec.name.as_str()) {
+                continue;
+            }
+            let Some(flows) = last.flows.get(usize::from(planned.cadence)) else { continue };
+            let Some(lines) = self.lines.get_mut(*mask) else { continue };
+            if let Some(chunk) = take(flows, &last.node, planned, running, lines) {
+                running.write(chunk, self.overflow);
+            }
+        }
+    }
+
     /// Shows a batch to every task.
     pub fn take(&mut self, mut batch: Batch) {
         for flows in &mut batch.flows {
@@ -171,9 +196,9 @@ impl Pipeline {
         for lines in &mut self.lines {
             lines.clear();
         }
-        let now_ns = wall_ns();
+        let now_ns = wall_ns() - LATE_NS;
         for Lane { planned, mask, running } in &self.lanes {
-            // The control plane takes it out; until then nothing more is written.
+            // The control plane takes it out at its end, with its last records; if it cannot, nothing more is written.
             if planned.spec.phase(now_ns) == Phase::Ended {
                 continue;
             }
@@ -222,6 +247,9 @@ impl Pipeline {
         closing.into_iter().map(Closing::wait).collect()
     }
 }
+
+/// How late a task may be taken out after its end.
+const LATE_NS: i64 = 1_000_000_000;
 
 /// Opens a task's file and says what was found there.
 fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<Running, Error> {

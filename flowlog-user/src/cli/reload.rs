@@ -77,7 +77,7 @@ impl Reload {
             let errors = built.failed.into_iter().map(|(_, error)| error).collect::<Vec<_>>();
             return Err(super::run::all(&errors));
         }
-        pipeline.apply(std::mem::take(&mut built.swap));
+        pipeline.apply(std::mem::take(&mut built.swap), None);
         let failed = failures(&built.failed, &[]);
         reload.settled(&Wanted::new(), failed, Cause::Start);
         Ok((reload, built))
@@ -118,6 +118,8 @@ impl Reload {
             let command = Command {
                 swap: std::mem::take(&mut built.swap),
                 cadences: cadences(&built.cadences, self.active_ns),
+                leaving: built.leaving,
+                begins: built.begins,
                 counters: std::mem::take(&mut built.counters),
                 done,
             };

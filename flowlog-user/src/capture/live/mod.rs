@@ -18,6 +18,7 @@ mod removal;
 mod roles;
 mod select;
 mod stale;
+mod standing;
 mod sweep;
 mod watched;
 
