@@ -38,6 +38,8 @@ pub struct TaskCounters {
     pub written_bytes: Counter,
     /// Bytes on disk.
     pub disk_bytes: Counter,
+    /// Left out because the task's `rateLimit` was reached.
+    pub rate_limited: Counter,
     /// Dropped because the task's queue was full.
     pub dropped_queue_full: Counter,
     /// Dropped because the file could not be written.

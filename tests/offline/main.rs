@@ -2,5 +2,6 @@
 #![cfg(test)]
 
 mod check;
+mod rate_limit;
 mod readme;
 mod replay;
