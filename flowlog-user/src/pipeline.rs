@@ -52,6 +52,8 @@ pub struct Pipeline {
     roots: Arc<Roots>,
     enricher: Enricher,
     overflow: Overflow,
+    /// Events recorded elsewhere have been shown.
+    recorded: bool,
 }
 
 /// What [`Pipeline::apply`] has left to do, and what went wrong.
@@ -67,7 +69,15 @@ impl Pipeline {
     /// No task yet.
     #[must_use]
     pub const fn new(roots: Arc<Roots>, enricher: Enricher, overflow: Overflow) -> Self {
-        Self { lanes: Vec::new(), masks: Vec::new(), lines: Vec::new(), roots, enricher, overflow }
+        Self {
+            lanes: Vec::new(),
+            masks: Vec::new(),
+            lines: Vec::new(),
+            roots,
+            enricher,
+            overflow,
+            recorded: false,
+        }
     }
 
     /// Opens every task's file and starts its writer; all or nothing. A task whose end has passed, or whose start is
@@ -222,6 +232,7 @@ impl Pipeline {
 
     /// Shows recorded events to every task, each once, whatever the task's cadence.
     pub fn take_recorded(&mut self, events: &[Foreign]) {
+        self.recorded = true;
         for lines in &mut self.lines {
             lines.clear();
         }
@@ -252,8 +263,12 @@ impl Pipeline {
     }
 
     /// Writes what is queued and closes every file.
-    pub fn finish(mut self) -> Vec<Finished> {
-        let closing: Vec<Closing> = self.lanes.drain(..).map(|lane| lane.running.close()).collect();
+    pub fn finish(self) -> Vec<Finished> {
+        // What was recorded elsewhere is written as it came, without a last line of ours.
+        let close =
+            |running: Running| if self.recorded { running.close_because("") } else { running.close() };
+        // All are told before any is waited for: one that hangs must not keep the others from closing.
+        let closing: Vec<Closing> = self.lanes.into_iter().map(|lane| close(lane.running)).collect();
         closing.into_iter().map(Closing::wait).collect()
     }
 }

@@ -2,6 +2,11 @@
 #![cfg(test)]
 
 mod check;
+mod explain;
+mod files;
+mod hubble;
+mod limits;
+mod prefilter;
 mod rate_limit;
 mod readme;
 mod replay;

@@ -16,6 +16,7 @@ use flowlog_user::limits::CADENCES_MAX;
 use flowlog_user::metrics::TaskCounters;
 use flowlog_user::pipeline::{Applied, Batch, Pipeline, Swap};
 use flowlog_user::record::Node;
+use flowlog_user::record::rules::Rules;
 use flowlog_user::task::Finished;
 
 use tokio::sync::oneshot;
@@ -62,6 +63,10 @@ impl Control {
 
 /// Other tasks from now on.
 pub(crate) struct Command {
+    /// For the kernel, before the change.
+    pub(crate) widened: Rules,
+    /// For the kernel, after it.
+    pub(crate) narrowed: Rules,
     /// For the pipeline.
     pub(crate) swap: Swap,
     /// For the decoder.
@@ -223,7 +228,8 @@ impl Capture {
     /// Takes changes of the tasks: everything decoded before is on its way to the tasks before. What the kernel has
     /// counted and not yet reported is divided by a look at its table.
     fn obey(&mut self) -> Result<(), live::Error> {
-        for command in self.commands.try_iter() {
+        while let Ok(command) = self.commands.try_recv() {
+            self.live.set_rules(&command.widened)?;
             let mut last = self.decoder.flows();
             if command.begins || command.leaving.contains(&true) {
                 let (decoder, clock) = (&mut self.decoder, self.clock);
@@ -234,6 +240,7 @@ impl Capture {
             let some = last.iter().any(|flows| !flows.is_empty());
             let last = some.then(|| Batch { flows: last, node: Arc::clone(&self.node) });
             let _ = self.sender.send(Work::Swap(command.swap, last, command.done));
+            self.live.set_rules(&command.narrowed)?;
         }
         Ok(())
     }

@@ -7,15 +7,18 @@ pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod completions;
 mod data_plane;
+pub(crate) mod explain;
 pub(crate) mod interfaces;
 mod live_line;
 mod notes;
+pub(crate) mod open_files;
 mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
 mod summary;
 mod tasks;
 mod triggers;
+pub(crate) mod verify;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,6 +31,7 @@ use jiff::SignedDuration;
 /// connections are written, with which fields, to which compressed log file.
 #[derive(Debug, Parser)]
 #[command(
+    name = "flowlog",
     version,
     propagate_version = true,
     after_help = "\
@@ -59,8 +63,13 @@ pub(crate) enum Command {
     Check(check::CheckArgs),
     /// Print what is in log files and folders, live or finished, in order of time.
     Cat(cat::CatArgs),
-    /// Put a capture file through the same parser, table, filters and writers; needs no privilege.
+    /// Check whole log files: frames, checksums, lines, index; exit code 1 when anything is wrong.
+    Verify(verify::VerifyArgs),
+    /// Put a capture file through the same parser, table, filters and writers, or recorded flows through filters and
+    /// writers; needs no privilege.
     Replay(replay::ReplayArgs),
+    /// Say which tasks take a flow, and which clause of their filters decided.
+    Explain(explain::ExplainArgs),
     /// List this machine's interfaces: role, and why some are left out.
     Interfaces(interfaces::InterfacesArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.

@@ -9,9 +9,10 @@ use anyhow::bail;
 use flowlog_user::clock::{monotonic_ns, wall_ns};
 use flowlog_user::config::{Config, Decision, Look, News, Tasks};
 use flowlog_user::pipeline::{Applied, Built, Pipeline, Stage};
+use flowlog_user::record::rules::Rules;
 use flowlog_user::server::audit::{Audit, Cause, list};
 use flowlog_user::server::tasks::TaskStates;
-use flowlog_user::task::{Finished, Phase, Spec};
+use flowlog_user::task::{Finished, Phase, Spec, rules};
 use flowlog_user::write::{Roots, StateDir};
 use tokio::sync::oneshot;
 
@@ -88,6 +89,11 @@ impl Reload {
         self.commands = Some(commands);
     }
 
+    /// What the tasks that run want of the kernel.
+    pub(crate) fn rules(&self) -> Rules {
+        rules(self.stage.running().values().map(AsRef::as_ref))
+    }
+
     /// What is configured.
     pub(crate) const fn config(&self) -> &Config {
         &self.config
@@ -115,7 +121,10 @@ impl Reload {
             && let Some(commands) = &self.commands
         {
             let (done, doing) = oneshot::channel();
+            // Wide enough for both while the one becomes the other: nothing a task wants is ever rejected.
             let command = Command {
+                widened: rules(before.values().chain(wanted.values()).map(AsRef::as_ref)),
+                narrowed: self.rules(),
                 swap: std::mem::take(&mut built.swap),
                 cadences: cadences(&built.cadences, self.active_ns),
                 leaving: built.leaving,

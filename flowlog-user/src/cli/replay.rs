@@ -35,7 +35,7 @@ pub(crate) struct ReplayArgs {
     /// Write the tasks' files here instead of where they say.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
-    /// Folder below which tasks may write; may be given several times [default: /var/log/flowlog, or --output-dir].
+    /// Folder below which tasks may write where they say; may be given several times.
     #[arg(long, value_name = "DIR", env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
     /// What to print at the end.
@@ -58,7 +58,11 @@ const BAD_LINES_TOLD: usize = 10;
 /// When tasks are not valid, a file cannot be written, or a capture cannot be read to its end (what came before is
 /// written).
 pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
-    let mut plan = tasks::load_or_fail(&arguments.node.tasks)?;
+    let mut plan = if arguments.flows.is_empty() {
+        tasks::load_or_fail(&arguments.node.tasks)?
+    } else {
+        tasks::load_for_recorded(&arguments.node.tasks)?
+    };
     let mut roots = arguments.log_root.clone();
     if let Some(folder) = &arguments.output_dir {
         let folder = std::path::absolute(folder)?;
@@ -66,7 +70,10 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         roots.push(folder);
     }
     if roots.is_empty() {
-        roots.push(super::run::LOG_ROOT.into());
+        bail!(
+            "where to? give --output-dir DIR for files of this replay alone, or --log-root DIR to write where the tasks say \
+             (beside what a daemon wrote there)"
+        );
     }
     if !arguments.flows.is_empty() {
         return recorded(arguments, plan, &Arc::new(Roots::new(&roots)?));

@@ -10,6 +10,7 @@
 
 mod address;
 mod cel;
+mod decision;
 mod enumeration;
 mod event_type;
 mod identity;
@@ -17,6 +18,7 @@ mod interface;
 mod json;
 mod label;
 mod label_parser;
+mod lower;
 mod matcher;
 mod name_pattern;
 mod namespaced;
@@ -33,8 +35,9 @@ mod text;
 mod url;
 mod workload;
 
+pub use decision::Decision;
 pub use matcher::Matcher;
-pub use spec::{FlowFilter, Spec};
+pub use spec::{FlowFilter, NOT_RECORDED, Spec};
 
 use crate::record::{Facts, Flow, Node, Seen};
 

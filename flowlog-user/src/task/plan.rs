@@ -5,6 +5,7 @@ use super::{Cadence, Spec};
 use crate::filter::Filter;
 use crate::limits::CADENCES_MAX;
 use crate::record::fields::Mask;
+use crate::record::rules::Rules;
 use crate::tree::{Problem, Problems};
 
 /// All tasks, ready to run.
@@ -47,6 +48,16 @@ impl Plan {
         let tasks = kept.filter_map(|(spec, _)| Some(Planned::new(number(&spec)?, spec))).collect();
         Self { tasks, cadences }
     }
+}
+
+/// What these tasks together want of the kernel: never less than each of them.
+#[must_use]
+pub fn rules<'a>(tasks: impl IntoIterator<Item = &'a Spec>) -> Rules {
+    let mut rules = Rules::default();
+    for task in tasks {
+        task.filter.lower(&mut rules);
+    }
+    rules
 }
 
 impl Planned {

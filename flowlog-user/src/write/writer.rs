@@ -79,6 +79,8 @@ pub struct Writer {
     written_ever: bool,
     backlog: Backlog,
     aged: Instant,
+    /// What the last finished file was named by.
+    named_ns: i64,
 }
 
 /// Lines taken and not yet written.
@@ -143,6 +145,7 @@ impl Writer {
             written_ever: false,
             backlog,
             aged: now,
+            named_ns: 0,
         };
         writer.expire(now);
         Ok((writer, salvaged))
@@ -260,15 +263,15 @@ impl Writer {
         self.trouble.as_ref().map(|trouble| trouble.text.as_str())
     }
 
-    /// Takes the task's last line, which says why it is the last; nothing where nothing was ever written. To be
-    /// followed by [`Self::close`].
+    /// Takes the task's last line, which says why it is the last; nothing where nothing was ever written, or without a
+    /// reason. To be followed by [`Self::close`].
     ///
     /// # Errors
     /// The line could not be compressed.
     pub fn gone(&mut self, reason: &str) -> Result<(), Error> {
         let now = Instant::now();
         self.say_losses(now, true)?;
-        if !self.written_ever && self.pending.waiting_bytes == 0 {
+        if reason.is_empty() || !self.written_ever && self.pending.waiting_bytes == 0 {
             return Ok(());
         }
         let now_ns = wall_ns();
@@ -393,3 +396,7 @@ mod tests;
 #[cfg(test)]
 #[path = "frame_tests.rs"]
 mod frame_tests;
+
+#[cfg(test)]
+#[path = "retention_tests.rs"]
+mod retention_tests;

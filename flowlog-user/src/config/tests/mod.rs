@@ -4,6 +4,8 @@ mod filters;
 mod golden;
 mod hubble;
 mod owners;
+mod recorded;
+mod refused;
 mod tasks;
 mod watch;
 
