@@ -237,6 +237,7 @@ impl Reload {
             &self.config,
             running,
             &failed,
+            |name| self.stage.trouble(name),
             now_ns,
         );
         self.failed = failed;

@@ -99,6 +99,12 @@ impl Stage {
         &self.running
     }
 
+    /// Why a task writes nothing at the moment; nothing while all is well.
+    #[must_use]
+    pub fn trouble(&self, name: &str) -> Option<Arc<str>> {
+        self.counters.get(name)?.trouble.get()
+    }
+
     /// Opens the files of tasks that begin or move. What runs is not touched.
     pub fn build(&mut self, wanted: &BTreeMap<String, Arc<Spec>>) -> Built {
         let mut built = Built::default();
