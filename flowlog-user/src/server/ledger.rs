@@ -141,7 +141,8 @@ impl Books {
         }
         for (name, task) in &self.tasks {
             let (decoded, matched) = (task.decoded.get(), task.matched.get());
-            let dropped = task.dropped_queue_full.get() + task.dropped_write_error.get();
+            let dropped =
+                task.dropped_queue_full.get() + task.dropped_write_error.get() + task.rate_limited.get();
             sums.push(sum(
                 &format!("records shown to task {name}"),
                 decoded,
@@ -194,6 +195,7 @@ fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
         "written": task.written.get(),
         "written_bytes": task.written_bytes.get(),
         "disk_bytes": task.disk_bytes.get(),
+        "rate_limited": task.rate_limited.get(),
         "dropped": { "queue_full": task.dropped_queue_full.get(), "write_error": task.dropped_write_error.get() },
         "rotations": task.rotations.get(),
         "notices": task.notices.get(),
