@@ -27,6 +27,9 @@ pub const FLUSH_MS: u64 = 1_000;
 /// Chunks of encoded records that may wait for one task's writer.
 pub const WRITER_QUEUE_CHUNKS: usize = 256;
 
+/// Bytes of encoded records that may wait for one task's writer: 256 chunks of a busy node would be a gigabyte.
+pub const WRITER_QUEUE_BYTES: u64 = 64 << 20;
+
 /// Bytes of a task file (YAML) that are read at most.
 pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
 

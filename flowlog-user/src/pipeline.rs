@@ -44,6 +44,8 @@ pub struct Pipeline {
     enricher: Enricher,
     overflow: Overflow,
     finished: Vec<Finished>,
+    /// Events recorded elsewhere have been shown.
+    recorded: bool,
 }
 
 impl Pipeline {
@@ -64,6 +66,7 @@ impl Pipeline {
             enricher,
             overflow,
             finished: Vec::new(),
+            recorded: false,
         };
         let mut errors = Vec::new();
         for planned in plan.tasks {
@@ -124,6 +127,7 @@ impl Pipeline {
 
     /// Shows recorded events to every task, each once, whatever the task's cadence.
     pub fn take_recorded(&mut self, events: &[Foreign]) {
+        self.recorded = true;
         for lines in &mut self.lines {
             lines.clear();
         }
@@ -157,7 +161,8 @@ impl Pipeline {
     /// Writes what is queued and closes every file.
     pub fn finish(mut self) -> Vec<Finished> {
         let running: Vec<Running> = self.lanes.drain(..).filter_map(|lane| lane.running).collect();
-        self.finished.extend(running.into_iter().map(Running::finish));
+        let finish = if self.recorded { Running::finish_recorded } else { Running::finish };
+        self.finished.extend(running.into_iter().map(finish));
         self.finished
     }
 }

@@ -1,6 +1,9 @@
 //! Tests that need no privilege: captures through the same rooms, and the binary's manners.
 #![cfg(test)]
 
+mod explain;
+mod hubble;
+mod limits;
 mod prefilter;
 mod readme;
 mod replay;

@@ -7,8 +7,10 @@ pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod completions;
 mod data_plane;
+pub(crate) mod explain;
 pub(crate) mod interfaces;
 mod live_line;
+pub(crate) mod open_files;
 pub(crate) mod replay;
 pub(crate) mod run;
 mod summary;
@@ -56,8 +58,11 @@ pub(crate) enum Command {
     Check(check::CheckArgs),
     /// Print what is in log files and folders, live or finished, in order of time.
     Cat(cat::CatArgs),
-    /// Put a capture file through the same parser, table, filters and writers; needs no privilege.
+    /// Put a capture file through the same parser, table, filters and writers, or recorded flows through filters and
+    /// writers; needs no privilege.
     Replay(replay::ReplayArgs),
+    /// Say which tasks take a flow, and which clause of their filters decided.
+    Explain(explain::ExplainArgs),
     /// List this machine's interfaces: role, and why some are left out.
     Interfaces(interfaces::InterfacesArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.

@@ -58,7 +58,11 @@ const BAD_LINES_TOLD: usize = 10;
 /// When tasks are not valid, a file cannot be written, or a capture cannot be read to its end (what came before is
 /// written).
 pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
-    let mut plan = tasks::load_or_fail(&arguments.node.tasks)?;
+    let mut plan = if arguments.flows.is_empty() {
+        tasks::load_or_fail(&arguments.node.tasks)?
+    } else {
+        tasks::load_for_recorded(&arguments.node.tasks)?
+    };
     let mut roots = arguments.log_root.clone();
     if let Some(folder) = &arguments.output_dir {
         let folder = std::path::absolute(folder)?;

@@ -23,6 +23,9 @@ use super::data_plane::{Control, DataPlane, Done};
 use super::live_line::LiveLine;
 use super::{Format, NodeArgs, summary, tasks};
 
+/// How long a stop may take before another signal cuts it short.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Where the daemon may write unless told otherwise.
 pub(crate) const LOG_ROOT: &str = "/var/log/flowlog";
 
@@ -72,14 +75,15 @@ enum Hook {
 }
 
 fn ring_bytes(text: &str) -> Result<u32, String> {
-    let bytes: u32 = text.parse().map_err(|_| format!("`{text}` is no number of bytes"))?;
-    if bytes.is_power_of_two() && bytes >= 1 << 16 {
-        Ok(bytes)
-    } else {
-        Err(format!(
-            "must be a power of two from 65536 on; the next one is {}",
-            bytes.max(1 << 16).next_power_of_two()
-        ))
+    const MIN: u64 = 1 << 16;
+    const MAX: u64 = 1 << 31;
+    let bytes: u64 = text.parse().map_err(|_| format!("`{text}` is no number of bytes"))?;
+    match u32::try_from(bytes) {
+        Ok(ring) if (MIN..=MAX).contains(&bytes) && bytes.is_power_of_two() => Ok(ring),
+        _ => Err(format!(
+            "must be a power of two from {MIN} to {MAX}; the next one is {}",
+            bytes.clamp(MIN, MAX).next_power_of_two()
+        )),
     }
 }
 
@@ -100,7 +104,10 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(watch(arguments, plan))
+    let outcome = runtime.block_on(watch(arguments, plan));
+    // Not waiting for a thread that a second signal gave up.
+    runtime.shutdown_background();
+    outcome
 }
 
 fn options(arguments: &RunArgs, report_start: bool, rules: Rules) -> live::Options {
@@ -170,8 +177,29 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
         line.clear();
     }
     control.stop.store(true, Ordering::Relaxed);
-    let done = tokio::task::spawn_blocking(move || plane.join()).await??;
-    report(done, arguments.output)
+    let joined = tokio::task::spawn_blocking(move || plane.join());
+    tokio::select! {
+        done = joined => report(done??, arguments.output),
+        urgent = asked_again() => {
+            urgent?;
+            bail!("asked twice to stop, so files that could not be closed yet keep their live names; the next start \
+                   finishes them")
+        }
+    }
+}
+
+/// Returns when a signal comes after the stop has taken a while, e.g. because a disk hangs. Not at once: a terminal and
+/// a supervisor may both send the first one.
+async fn asked_again() -> anyhow::Result<()> {
+    tokio::time::sleep(PATIENCE).await;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tracing::warn!("still draining and closing files; another signal ends this at once");
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
 }
 
 fn announce(live: &Live, tasks: usize) {
@@ -197,7 +225,29 @@ fn report(done: Done, output: Format) -> anyhow::Result<ExitCode> {
     };
     summary::print(&books, &finished, &files(&finished), output)?;
     match error {
-        Some(error) => bail!("stopped early: {error:#}"),
+        Some(error) => Err(error.context("stopped early")),
         None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_a_power_of_two_and_other_sizes_are_told_the_next() {
+        assert_eq!(ring_bytes("65536"), Ok(1 << 16));
+        assert_eq!(ring_bytes("2147483648"), Ok(1 << 31));
+        for (text, next) in [
+            ("0", "65536"),
+            ("65537", "131072"),
+            ("3000000000", "2147483648"),
+            ("4294967295", "2147483648"),
+            ("4294967296", "2147483648"),
+            ("18446744073709551615", "2147483648"),
+        ] {
+            assert!(ring_bytes(text).unwrap_err().ends_with(&format!("the next one is {next}")), "{text}");
+        }
+        assert!(ring_bytes("-1").is_err() && ring_bytes("8M").is_err());
     }
 }

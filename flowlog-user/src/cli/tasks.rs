@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use flowlog_user::config;
 use flowlog_user::decode::Cadence;
+use flowlog_user::filter::NOT_RECORDED;
 use flowlog_user::record::Event;
 use flowlog_user::task::{Plan, Planned};
-use flowlog_user::tree::Problems;
+use flowlog_user::tree::{Problem, Problems};
 
 use super::summary::bytes;
 
@@ -25,8 +26,20 @@ pub(crate) fn load(paths: &[PathBuf]) -> (Option<Plan>, Problems) {
 /// # Errors
 /// When anything is wrong, or nothing is there to run.
 pub(crate) fn load_or_fail(paths: &[PathBuf]) -> anyhow::Result<Plan> {
+    load_with_warnings(paths, |_| true)
+}
+
+/// The same for flows recorded elsewhere, which may have what our records lack.
+///
+/// # Errors
+/// As [`load_or_fail`].
+pub(crate) fn load_for_recorded(paths: &[PathBuf]) -> anyhow::Result<Plan> {
+    load_with_warnings(paths, |warning| !warning.message.contains(NOT_RECORDED))
+}
+
+fn load_with_warnings(paths: &[PathBuf], tell: impl Fn(&Problem) -> bool) -> anyhow::Result<Plan> {
     let (plan, found) = load(paths);
-    for warning in &found.warnings {
+    for warning in found.warnings.iter().filter(|warning| tell(warning)) {
         tracing::warn!("{warning}");
     }
     match plan {

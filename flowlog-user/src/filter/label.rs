@@ -53,6 +53,11 @@ impl Selectors {
         .map(Self)
     }
 
+    /// Whether they ask for `reserved:` labels only.
+    pub(super) fn are_reserved(&self) -> bool {
+        self.0.iter().flatten().all(|requirement| requirement.key.source.as_deref() == Some("reserved"))
+    }
+
     pub(super) fn matches(&self, labels: Texts<'_>) -> bool {
         self.0.iter().any(|selector| selector.iter().all(|requirement| requirement.holds(labels)))
     }

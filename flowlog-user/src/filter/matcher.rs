@@ -61,6 +61,87 @@ pub enum Matcher {
 }
 
 impl Matcher {
+    /// The field's name.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        let ended = |end: &End, source, destination| match end {
+            End::Source => source,
+            End::Destination => destination,
+        };
+        match self {
+            Self::Uuid(_) => "uuid",
+            Self::Ip(end, _) => ended(end, "source_ip", "destination_ip"),
+            Self::SourceIpXlated(_) => "source_ip_xlated",
+            Self::Pod(end, _) => ended(end, "source_pod", "destination_pod"),
+            Self::Fqdn(end, _) => ended(end, "source_fqdn", "destination_fqdn"),
+            Self::Label(end, _) => ended(end, "source_label", "destination_label"),
+            Self::Service(end, _) => ended(end, "source_service", "destination_service"),
+            Self::Workload(end, _) => ended(end, "source_workload", "destination_workload"),
+            Self::ClusterName(end, _) => ended(end, "source_cluster_name", "destination_cluster_name"),
+            Self::TrafficDirection(_) => "traffic_direction",
+            Self::Verdict(_) => "verdict",
+            Self::DropReasonDesc(_) => "drop_reason_desc",
+            Self::Interface(_) => "interface",
+            Self::EventType(_) => "event_type",
+            Self::HttpStatusCode(_) => "http_status_code",
+            Self::Protocol(_) => "protocol",
+            Self::Port(end, _) => ended(end, "source_port", "destination_port"),
+            Self::Reply(_) => "reply",
+            Self::DnsQuery(_) => "dns_query",
+            Self::Identity(end, _) => ended(end, "source_identity", "destination_identity"),
+            Self::HttpMethod(_) => "http_method",
+            Self::HttpPath(_) => "http_path",
+            Self::HttpUrl(_) => "http_url",
+            Self::HttpHeader(_) => "http_header",
+            Self::TcpFlags(_) => "tcp_flags",
+            Self::NodeName(_) => "node_name",
+            Self::NodeLabels(_) => "node_labels",
+            Self::IpVersion(_) => "ip_version",
+            Self::TraceId(_) => "trace_id",
+            Self::IpTraceId(_) => "ip_trace_id",
+            Self::Encrypted(_) => "encrypted",
+            Self::Cel(_) => "experimental",
+        }
+    }
+
+    /// Whether records of ours have what the field looks at; where not, it sees nothing there.
+    pub(super) fn is_recorded(&self) -> bool {
+        match self {
+            Self::Uuid(_)
+            | Self::Ip(..)
+            | Self::TrafficDirection(_)
+            | Self::Interface(_)
+            | Self::EventType(_)
+            | Self::Protocol(_)
+            | Self::Port(..)
+            | Self::Reply(_)
+            | Self::Identity(..)
+            | Self::TcpFlags(_)
+            | Self::NodeName(_)
+            | Self::IpVersion(_)
+            | Self::Verdict(_)
+            | Self::Cel(_) => true,
+            Self::Label(_, selectors) => selectors.are_reserved(),
+            Self::SourceIpXlated(_)
+            | Self::Pod(..)
+            | Self::Fqdn(..)
+            | Self::Service(..)
+            | Self::Workload(..)
+            | Self::ClusterName(..)
+            | Self::DropReasonDesc(_)
+            | Self::HttpStatusCode(_)
+            | Self::DnsQuery(_)
+            | Self::HttpMethod(_)
+            | Self::HttpPath(_)
+            | Self::HttpUrl(_)
+            | Self::HttpHeader(_)
+            | Self::NodeLabels(_)
+            | Self::TraceId(_)
+            | Self::IpTraceId(_)
+            | Self::Encrypted(_) => false,
+        }
+    }
+
     /// Whether one of the alternatives holds.
     #[must_use]
     pub fn matches<F: Facts>(&self, facts: &F) -> bool {

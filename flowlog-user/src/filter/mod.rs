@@ -10,6 +10,7 @@
 
 mod address;
 mod cel;
+mod decision;
 mod enumeration;
 mod event_type;
 mod identity;
@@ -34,8 +35,9 @@ mod text;
 mod url;
 mod workload;
 
+pub use decision::Decision;
 pub use matcher::Matcher;
-pub use spec::{FlowFilter, Spec};
+pub use spec::{FlowFilter, NOT_RECORDED, Spec};
 
 use crate::record::{Facts, Flow, Node, Seen};
 

@@ -1,6 +1,6 @@
 use flowlog_abi::protocol;
 
-use super::json;
+use super::{NOT_RECORDED, json};
 use crate::record::{Facts, Layer};
 use crate::tree::{Problems, Tree, hint};
 
@@ -34,8 +34,7 @@ impl Protocols {
                 return None;
             };
             if !recorded {
-                problems
-                    .warning(&item.place, format!("matches nothing: no record of this version has `{text}`"));
+                problems.warning(&item.place, format!("matches nothing: {NOT_RECORDED} `{text}`"));
             }
             Some(*layers)
         })

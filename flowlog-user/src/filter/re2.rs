@@ -86,7 +86,7 @@ fn group(text: &mut Text<'_>, out: &mut String) -> Result<(), String> {
     if matches!(text.peek(), Some('P' | '<')) {
         return Ok(());
     }
-    while let Some(c) = text.next() {
+    for c in text.by_ref() {
         out.push(c);
         match c {
             'i' | 'm' | 's' | 'U' | '-' => {}
@@ -212,16 +212,35 @@ fn class(text: &mut Text<'_>, out: &mut String) -> Result<(), String> {
         let Some(c) = text.next() else { return Err("a `[` without its `]`".into()) };
         match c {
             ']' if !first => break,
-            '\\' => class_escape(text, out, true)?,
             '[' if text.peek() == Some(&':') => posix(text, out)?,
-            // Those have a meaning of their own in `regex` only.
-            '[' | ']' | '&' | '~' | '^' => code(u32::from(c), out),
-            '-' if !first && text.peek() == Some(&'-') => code(u32::from(c), out),
-            _ => out.push(c),
+            '\\' if text.peek().is_some_and(|c| "dDsSwWpP".contains(*c)) => class_escape(text, out, true)?,
+            _ => {
+                member(c, text, out)?;
+                let after: Vec<char> = text.clone().take(2).collect();
+                // A hyphen at the end stands for itself.
+                if let ['-', end] = after[..]
+                    && end != ']'
+                {
+                    text.next();
+                    out.push('-');
+                    text.next();
+                    member(end, text, out)?;
+                }
+            }
         }
         first = false;
     }
     out.push(']');
+    Ok(())
+}
+
+/// One character of a class, written so that it means nothing else.
+fn member(c: char, text: &mut Text<'_>, out: &mut String) -> Result<(), String> {
+    match c {
+        '\\' => class_escape(text, out, true)?,
+        c if c.is_ascii_alphanumeric() => out.push(c),
+        c => code(u32::from(c), out),
+    }
     Ok(())
 }
 

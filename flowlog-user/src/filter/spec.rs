@@ -34,6 +34,9 @@ pub struct Spec {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowFilter(pub Vec<Matcher>);
 
+/// Part of each warning about data that no record of ours has; recorded flows of others may have it.
+pub const NOT_RECORDED: &str = "no record of this version has";
+
 /// Every field of Hubble's `FlowFilter` (Cilium 1.19.4): proto name, JSON name.
 const FIELDS: &[Name] = &[
     ("uuid", "uuid"),
@@ -116,8 +119,15 @@ fn filter(tree: &Tree, problems: &mut Problems) -> FlowFilter {
         return FlowFilter::default();
     }
     let fields = json::message(tree, "filter field", FIELDS, problems);
-    let matchers: Vec<Matcher> =
-        fields.iter().filter_map(|(name, entry)| matcher(name, entry, problems)).collect();
+    let mut matchers = Vec::new();
+    for (name, entry) in fields.iter() {
+        let Some(matcher) = matcher(name, entry, problems) else { continue };
+        if !matcher.is_recorded() {
+            let message = format!("sees nothing: {NOT_RECORDED} what `{name}` looks at");
+            problems.warning(&entry.place, message);
+        }
+        matchers.push(matcher);
+    }
     check_http(&fields, &matchers, problems);
     FlowFilter(matchers)
 }
@@ -133,7 +143,7 @@ fn check_http(fields: &Fields<'_>, matchers: &[Matcher], problems: &mut Problems
     }
     for (name, entry) in fields.iter().filter(|(name, _)| name.starts_with("http_")) {
         let Value::List(items) = &entry.value.value else { continue };
-        let values: Vec<String> = items.iter().map(Tree::kind).collect();
+        let values: Vec<String> = items.iter().map(show).collect();
         if !values.is_empty() {
             let message = format!(
                 "`{name}` ({}) can hold only for events of type 129 (L7), and `event_type` has others only; add {{type: 129}} \
@@ -141,6 +151,19 @@ fn check_http(fields: &Fields<'_>, matchers: &[Matcher], problems: &mut Problems
                 values.join(", ")
             );
             problems.error(&entry.place, message);
+        }
+    }
+}
+
+/// A value as a message names it.
+fn show(tree: &Tree) -> String {
+    match &tree.value {
+        Value::Null => "null".into(),
+        Value::Scalar { text, .. } => format!("`{text}`"),
+        Value::List(items) => items.iter().map(show).collect::<Vec<_>>().join(", "),
+        Value::Map(entries) => {
+            let entries = entries.iter().map(|entry| format!("{}: {}", entry.key, show(&entry.value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
     }
 }

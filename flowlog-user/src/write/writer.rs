@@ -260,15 +260,15 @@ impl Writer {
         self.trouble.as_ref().map(|trouble| trouble.text.as_str())
     }
 
-    /// Takes the task's last line, which says why it is the last; nothing where nothing was ever written. To be
-    /// followed by [`Self::close`].
+    /// Takes the task's last line, which says why it is the last; nothing where nothing was ever written, or without a
+    /// reason. To be followed by [`Self::close`].
     ///
     /// # Errors
     /// The line could not be compressed.
     pub fn gone(&mut self, reason: &str) -> Result<(), Error> {
         let now = Instant::now();
         self.say_losses(now, true)?;
-        if !self.written_ever && self.pending.waiting_bytes == 0 {
+        if reason.is_empty() || !self.written_ever && self.pending.waiting_bytes == 0 {
             return Ok(());
         }
         let now_ns = wall_ns();

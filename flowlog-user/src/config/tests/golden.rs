@@ -145,6 +145,8 @@ fn everything_wrong_is_said_at_once() {
             "t.yaml:16:10: flowLogs[0].end: expected a time such as 2026-12-31T23:59:59Z, found `tomorrow`",
             "t.yaml:18:4: flowLogs[1]: expected a task, found nothing; remove the line or write a task",
             "t.yaml:19:5: flowLogs[2]: name is required; add one",
+            "warning: t.yaml:8:9: flowLogs[0].includeFilters[0].source_pod: sees nothing: no record of this version has \
+             what `source_pod` looks at",
         ]
     );
 }

@@ -2,6 +2,8 @@ mod files;
 mod filters;
 mod golden;
 mod hubble;
+mod recorded;
+mod refused;
 mod tasks;
 
 use super::document;

@@ -1,0 +1,81 @@
+//! `flowlog explain`.
+
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use flowlog_user::read::{BadLine, Counts, event, flows};
+use flowlog_user::record::Foreign;
+use flowlog_user::task::Plan;
+use serde_json::{Value, json};
+
+use super::{Format, tasks};
+
+/// Arguments of `flowlog explain`.
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// Task file, or folder of task files; may be given several times.
+    #[arg(long = "tasks", value_name = "PATH", required = true, env = "FLOWLOG_TASKS")]
+    tasks: Vec<PathBuf>,
+    /// A flow as Hubble prints it (`hubble observe -o json`, a line of a log); `-` reads lines from stdin.
+    #[arg(long, value_name = "JSON")]
+    flow: String,
+    /// Output format; JSON is a line for each flow.
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Format,
+}
+
+/// Says which tasks take a flow, and which clause decided.
+///
+/// # Errors
+/// When tasks are not valid, a flow is none, or stdout cannot be written.
+pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    let plan = tasks::load_for_recorded(&arguments.tasks)?;
+    let mut out = stdout().lock();
+    if arguments.flow != "-" {
+        let flow = event(arguments.flow.as_bytes()).context("--flow is no flow as Hubble prints it")?;
+        answer(&plan, &flow, arguments.output, &mut out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut counts = Counts::default();
+    let mut written = Ok(());
+    let sink = |flow: Foreign| {
+        if written.is_ok() {
+            written = answer(&plan, &flow, arguments.output, &mut out);
+        }
+    };
+    let mut bad = 0;
+    flows(Path::new("-"), &mut counts, sink, |line: &BadLine| {
+        bad += 1;
+        tracing::error!("{line}");
+    })?;
+    written?;
+    if bad > 0 {
+        bail!("{bad} of {} lines were no flows", counts.lines);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn answer(plan: &Plan, flow: &Foreign, output: Format, out: &mut impl Write) -> std::io::Result<()> {
+    let decisions = plan.tasks.iter().map(|task| (&task.spec.name, task.filter.decide(flow)));
+    match output {
+        Format::Text => {
+            for (name, decision) in decisions {
+                let verb = if decision.takes() { "takes" } else { "leaves" };
+                writeln!(out, "task {name} {verb} it: {decision}")?;
+            }
+            Ok(())
+        }
+        Format::Json => {
+            let decisions: Vec<_> = decisions.collect();
+            let takes = decisions.iter().filter(|(_, decision)| decision.takes()).map(|(name, _)| name);
+            let clauses: serde_json::Map<String, Value> = decisions
+                .iter()
+                .map(|(name, decision)| ((*name).clone(), decision.to_string().into()))
+                .collect();
+            writeln!(out, "{}", json!({ "tasks": takes.collect::<Vec<_>>(), "clauses": clauses }))
+        }
+    }
+}
