@@ -14,7 +14,7 @@ use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
 use flowlog_user::pipeline::{Pipeline, files};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::ledger::Books;
-use flowlog_user::task::{Overflow, Plan};
+use flowlog_user::task::{Overflow, Plan, rules};
 use flowlog_user::write::{Error, Roots};
 use jiff::SignedDuration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -136,7 +136,7 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
     let cadences = tasks::cadences(&plan, active_ns);
     let report_start = cadences.iter().any(|cadence| cadence.start);
     let task_count = plan.tasks.len();
-    let rules = plan.rules();
+    let rules = rules(plan.tasks.iter().map(|task| &task.spec));
     let roots = Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?);
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let pipeline = Pipeline::start(plan, &roots, enricher, Overflow::Drop).map_err(|errors| all(&errors))?;

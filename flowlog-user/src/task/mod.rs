@@ -9,10 +9,12 @@ mod duration;
 mod file;
 mod keys;
 mod plan;
+mod rules;
 mod running;
 mod spec;
 
 pub use cadence::{Cadence, Events};
 pub use plan::{Plan, Planned};
+pub use rules::rules;
 pub use running::{Finished, Overflow, Running};
 pub use spec::Spec;
