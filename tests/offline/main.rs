@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod explain;
+mod files;
 mod hubble;
 mod limits;
 mod prefilter;

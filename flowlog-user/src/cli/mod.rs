@@ -15,6 +15,7 @@ pub(crate) mod replay;
 pub(crate) mod run;
 mod summary;
 mod tasks;
+pub(crate) mod verify;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use jiff::SignedDuration;
 /// connections are written, with which fields, to which compressed log file.
 #[derive(Debug, Parser)]
 #[command(
+    name = "flowlog",
     version,
     propagate_version = true,
     after_help = "\
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Check(check::CheckArgs),
     /// Print what is in log files and folders, live or finished, in order of time.
     Cat(cat::CatArgs),
+    /// Check whole log files: frames, checksums, lines, index; exit code 1 when anything is wrong.
+    Verify(verify::VerifyArgs),
     /// Put a capture file through the same parser, table, filters and writers, or recorded flows through filters and
     /// writers; needs no privilege.
     Replay(replay::ReplayArgs),

@@ -35,7 +35,7 @@ pub(crate) struct ReplayArgs {
     /// Write the tasks' files here instead of where they say.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
-    /// Folder below which tasks may write; may be given several times [default: /var/log/flowlog, or --output-dir].
+    /// Folder below which tasks may write where they say; may be given several times.
     #[arg(long, value_name = "DIR", env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
     /// What to print at the end.
@@ -70,7 +70,10 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         roots.push(folder);
     }
     if roots.is_empty() {
-        roots.push(super::run::LOG_ROOT.into());
+        bail!(
+            "where to? give --output-dir DIR for files of this replay alone, or --log-root DIR to write where the tasks say \
+             (beside what a daemon wrote there)"
+        );
     }
     if !arguments.flows.is_empty() {
         return recorded(arguments, plan, &Roots::new(&roots)?);
