@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -101,8 +102,8 @@ struct Found {
 
 impl Task {
     fn start(spec: &Spec, root: &Path) -> Result<Self> {
-        let roots = Roots::new(&[root.into()])?.with_node("n1");
-        let (running, _) = Running::start(spec, &roots)?;
+        let roots = Arc::new(Roots::new(&[root.into()])?.with_node("n1"));
+        let (running, _) = Running::start(spec, &roots, Arc::default())?;
         let folder = spec.path.parent().context("a folder")?.into();
         Ok(Self { running, given: 0, folder })
     }

@@ -126,7 +126,7 @@ fn records(packet: &Packet, answered: bool) -> (FlowKey, Vec<Flow>) {
         add(&mut entry, 1 - direction, packet, &sight);
     }
     let cadence = Cadence { start: true, update: true, end: true, interval_ns: 1 };
-    let mut decoder = Decoder::new(vec![cadence]);
+    let mut decoder = Decoder::new([Some(cadence), None, None, None]);
     let mut flows = decoder.flows();
     let last: Report = report(&key, &entry);
     decoder.end(&last, EndReason::Idle, Clock::wall(), &mut flows);

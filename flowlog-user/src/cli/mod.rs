@@ -10,11 +10,14 @@ mod data_plane;
 pub(crate) mod explain;
 pub(crate) mod interfaces;
 mod live_line;
+mod notes;
 pub(crate) mod open_files;
+mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
 mod summary;
 mod tasks;
+mod triggers;
 pub(crate) mod verify;
 
 use std::collections::BTreeMap;

@@ -76,16 +76,17 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         );
     }
     if !arguments.flows.is_empty() {
-        return recorded(arguments, plan, &Roots::new(&roots)?);
+        return recorded(arguments, plan, &Arc::new(Roots::new(&roots)?));
     }
     let timeouts = arguments.node.timeouts();
-    let cadences = tasks::cadences(&plan, timeouts.active_ns);
-    let report_start = cadences.iter().any(|cadence| cadence.start);
+    let cadences =
+        tasks::cadences(&plan.cadences.iter().copied().map(Some).collect::<Vec<_>>(), timeouts.active_ns);
+    let report_start = cadences.iter().flatten().any(|cadence| cadence.start);
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let (node_name, cluster_name) = arguments.node.names();
     let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;
     let node = Arc::new(node);
-    let roots = Roots::new(&roots)?.with_node(&node.name);
+    let roots = Arc::new(Roots::new(&roots)?.with_node(&node.name));
     let mut pipeline =
         Pipeline::start(plan, &roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;
 
@@ -119,7 +120,7 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Puts recorded events through filters, masks and writers.
-fn recorded(arguments: &ReplayArgs, plan: Plan, roots: &Roots) -> anyhow::Result<ExitCode> {
+fn recorded(arguments: &ReplayArgs, plan: Plan, roots: &Arc<Roots>) -> anyhow::Result<ExitCode> {
     let enricher = Enricher::new(Vec::new());
     let mut pipeline =
         Pipeline::start(plan, roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;

@@ -5,16 +5,16 @@
 //! a member of [`Spec`], and its reading in `spec` (or `file` when it concerns files).
 
 mod cadence;
+mod condition;
 mod duration;
 mod file;
 mod keys;
 mod plan;
-mod rules;
 mod running;
 mod spec;
 
 pub use cadence::{Cadence, Events};
-pub use plan::{Plan, Planned};
-pub use rules::rules;
-pub use running::{Finished, Overflow, Running};
-pub use spec::Spec;
+pub use condition::{Condition, ConditionKind, Conditions};
+pub use plan::{Claims, Plan, Planned, rules};
+pub use running::{Closing, Finished, Overflow, Running};
+pub use spec::{Phase, Spec};

@@ -50,8 +50,7 @@ impl Live {
     /// As [`Self::set_rules`].
     pub fn widen_rules(&mut self, more: &Rules) -> Result<(), Error> {
         let mut rules = self.rules.clone();
-        let have: BTreeSet<_> = self.rules.groups.iter().collect();
-        rules.groups.extend(more.groups.iter().filter(|group| !have.contains(group)).cloned());
+        rules.groups.extend(more.groups.iter().cloned());
         self.set_rules(&rules)
     }
 
@@ -67,10 +66,11 @@ impl Live {
     ///
     /// When not even that can be said to the kernel, or there is no waiting for programs that run.
     pub fn set_rules(&mut self, rules: &Rules) -> Result<(), Error> {
-        if *rules == self.rules {
+        let rules = rules.in_order();
+        if rules == self.rules {
             return Ok(());
         }
-        let tables = Tables::new(rules);
+        let tables = Tables::new(&rules);
         for what in &tables.widened {
             tracing::warn!("{what}; more connections than needed are counted, and filtered here");
         }
@@ -80,7 +80,7 @@ impl Live {
             tracing::warn!(%error, "the kernel does not take the tasks' rules; it counts everything, which is filtered here");
             self.loaded.rules.pass_everything()?;
         }
-        self.rules.clone_from(rules);
+        self.rules = rules;
         self.grace.wait().map_err(Error::GracePeriod)
     }
 }
