@@ -48,6 +48,10 @@ pub struct FlowEntry {
     pub tag: u32,
     /// Guards `lease`, never held across a helper call.
     pub lock: bpf_spin_lock,
+    /// Generation of the rules that let the connection pass.
+    pub generation: u32,
+    /// From SYN to SYN-ACK as seen here, nanoseconds; 0 = not known.
+    pub rtt_ns: u32,
     /// Low to high side first, then high to low.
     pub directions: [Direction; 2],
     /// First packet of the connection, nanoseconds of CLOCK_MONOTONIC.

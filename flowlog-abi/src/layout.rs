@@ -1,4 +1,6 @@
-use crate::{Counters, Direction, DirectionReport, FlowEntry, FlowKey, Ledger, Report};
+use crate::{
+    Counters, Direction, DirectionReport, FlowEntry, FlowKey, Groups, Ledger, Rejected, Report, RuleBase,
+};
 use core::mem::{offset_of, size_of};
 
 const fn mix(mut hash: u32, bytes: &[u8]) -> u32 {
@@ -40,14 +42,17 @@ pub const LAYOUT_ID: u32 = layout! {
     FlowKey { low, high, low_port, high_port, protocol, version, kind, zero }
     Direction { packets, bytes, last_ns, first_ns, reported_packets, reported_bytes, ifindex, hook, arrived,
         announced, zero, l4 }
-    FlowEntry { tag, lock, directions, started_ns, last_report_ns, connection, interfaces, number, lease,
+    FlowEntry { tag, lock, generation, rtt_ns, directions, started_ns, last_report_ns, connection, interfaces, number, lease,
         opener, midstream, zero }
     DirectionReport { packets, bytes, reported_packets, reported_bytes, first_ns, last_ns, ifindex, hook,
         tcp_flags, icmp_type, icmp_code }
-    Report { key, directions, started_ns, connection, interfaces, number, what, opener, midstream, zero }
+    Report { key, directions, started_ns, connection, interfaces, generation, rtt_ns, number, what, opener, midstream, zero }
     Counters { seen_packets, seen_bytes, counted_packets, counted_bytes, elsewhere_packets, elsewhere_bytes,
         rejected_packets, rejected_bytes, unparsed_packets, unparsed_bytes, not_ip_packets, not_ip_bytes,
         alone_packets, alone_bytes, lost_packets, lost_bytes }
+    Groups { source, destination }
+    RuleBase { ports, ipv4, ipv6 }
+    Rejected { key, generation, zero }
     Ledger { ring_records, ring_full, reported_packets, reported_bytes, connections, reopened,
         table_full, insert_failed, removed }
 };

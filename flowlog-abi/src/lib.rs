@@ -12,12 +12,17 @@ mod entry;
 mod key;
 mod layout;
 mod report;
+mod rules;
 
 pub use counters::{Counters, Ledger, REASONS, Reason, SLOTS, slot};
 pub use entry::{Direction, FlowEntry, bpf_spin_lock};
 pub use key::{FlowKey, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW};
 pub use layout::LAYOUT_ID;
 pub use report::{DirectionReport, REPORT_ALONE, REPORT_END, REPORT_FLOW, Report};
+pub use rules::{
+    CONTROL_TEST, GROUPS_MAX, Groups, PREFIX_SET_BITS, REJECTED_SLOTS, Rejected, RuleBase, port_key,
+    prefix_data, protocol_index,
+};
 
 /// Where a packet was seen: role of the interface and side of the hook. One program for each.
 pub mod hook {
@@ -79,6 +84,16 @@ pub mod names {
     pub const REASONS: &str = "FLOWLOG_REASONS";
     /// Hash of ifindex (u32) to 1 (u32) for each interface observed at ingress; 2 where it is an endpoint.
     pub const OBSERVED: &str = "FLOWLOG_OBSERV";
+    /// Array with one control word (u64): see [`crate::CONTROL_TEST`].
+    pub const CONTROL: &str = "FLOWLOG_CONTROL";
+    /// Array with one [`crate::RuleBase`] for each set.
+    pub const RULES: &str = "FLOWLOG_RULES";
+    /// Trie of prefixes ([`crate::prefix_data`]) to [`crate::Groups`]; each set has one of length 0.
+    pub const PREFIXES: &str = "FLOWLOG_PREFIX";
+    /// Hash of ports ([`crate::port_key`]) to [`crate::Groups`].
+    pub const PORTS: &str = "FLOWLOG_PORTS";
+    /// Array of groups (u64) by protocol ([`crate::protocol_index`]).
+    pub const PROTOCOLS: &str = "FLOWLOG_PROTOS";
     /// Programs in the order of [`crate::hook`], for devices with an Ethernet header.
     pub const ETHERNET_PROGRAMS: [&str; 4] = ["fl_ep_in", "fl_ep_out", "fl_up_in", "fl_up_out"];
     /// The same for devices whose packets begin with the IP header (tun, WireGuard).

@@ -51,6 +51,10 @@ pub struct Report {
     pub connection: u64,
     /// Interfaces crossed, in the order seen; 0 = none.
     pub interfaces: [u32; 4],
+    /// Generation of the rules that let the connection pass.
+    pub generation: u32,
+    /// From SYN to SYN-ACK as seen here, nanoseconds; 0 = not known.
+    pub rtt_ns: u32,
     /// 1 for the connection's first report.
     pub number: u32,
     /// `REPORT_FLOW`, `REPORT_ALONE` or `REPORT_END`.

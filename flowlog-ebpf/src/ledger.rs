@@ -11,6 +11,8 @@ pub(crate) enum Fate {
     Counted,
     /// Counted at another hook that it crossed before.
     Elsewhere,
+    /// No task wants its connection.
+    Rejected,
     /// Reported alone.
     Alone,
     /// Neither in the table nor in the ring.
@@ -49,6 +51,10 @@ pub(crate) fn settle(ifindex: u32, egress: bool, fate: Fate, packets: u64, bytes
         Fate::Elsewhere => {
             counters.elsewhere_packets += packets;
             counters.elsewhere_bytes += bytes;
+        }
+        Fate::Rejected => {
+            counters.rejected_packets += packets;
+            counters.rejected_bytes += bytes;
         }
         Fate::Alone => {
             counters.alone_packets += packets;

@@ -6,12 +6,14 @@
 //! What never happens here: I/O, allocation, `unsafe`, a look-up in a table, a panic.
 //!
 //! Where to change what: a link layer in `parse/link.rs`, an IP header in `parse/ip.rs`, a transport in
-//! `parse/transport.rs`, what a packet weighs in `count.rs`, what is kept of a connection in `aggregate/`.
+//! `parse/transport.rs`, what a packet weighs in `count.rs`, which connections are wanted in `prefilter.rs`, what is kept of a connection in `aggregate/`.
 #![no_std]
 
 pub mod aggregate;
 pub mod count;
+pub mod fragments;
 pub mod parse;
+pub mod prefilter;
 
 pub use aggregate::{
     Add, Closed, Plain, Sight, Timeouts, acknowledge, add, add_with, alone, closed, cross, expired, how,
@@ -19,3 +21,4 @@ pub use aggregate::{
 };
 pub use count::{measure, segments_and_bytes};
 pub use parse::{Bytes, Captured, Packet, parse_ethernet, parse_raw_ip};
+pub use prefilter::{Lookup, wanted};

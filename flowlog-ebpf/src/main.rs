@@ -5,11 +5,13 @@
 #![feature(asm_experimental_arch)]
 
 mod atomic;
+mod firsts;
 mod hooks;
 mod ledger;
 mod maps;
 mod observe;
 mod ring;
+mod rules;
 mod skb;
 mod table;
 

@@ -2,15 +2,25 @@
 #![expect(unsafe_code, reason = "the loader finds globals by their unmangled names")]
 
 use aya_ebpf::Global;
-use aya_ebpf::btf_maps::{HashMap, PerCpuArray, RingBuf};
+use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
+use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
-use flowlog_abi::{Counters, FlowEntry, FlowKey, Ledger, REASONS, Report, SLOTS};
+use flowlog_abi::{
+    Counters, FlowEntry, FlowKey, Groups, Ledger, REASONS, REJECTED_SLOTS, Rejected, Report, RuleBase, SLOTS,
+};
+use flowlog_ebpf::fragments::{FirstFragment, FragmentKey};
 
 /// Connections unless the loader says otherwise.
 const FLOWS_MAX: usize = 131_072;
 /// Bytes of the ring unless the loader says otherwise.
 const RING_BYTES: usize = 8 << 20;
 const OBSERVED_MAX: usize = 1024;
+/// Packets whose fragments are on their way at one time.
+const FIRSTS_MAX: usize = 4096;
+/// Prefixes of both sets.
+const PREFIXES_MAX: usize = 1 << 16;
+/// Ports of both sets.
+const PORTS_MAX: usize = 1 << 14;
 
 /// Connections, preallocated: an insert in a softirq must not depend on the allocator.
 #[btf_map]
@@ -40,6 +50,46 @@ pub(crate) static FLOWLOG_OBSERV: HashMap<u32, u32, OBSERVED_MAX> = HashMap::new
 /// lock.)
 #[btf_map]
 pub(crate) static FLOWLOG_FRESH: PerCpuArray<[u64; size_of::<FlowEntry>() / 8], 1> = PerCpuArray::new();
+
+/// First fragments, for the ports of those that follow; the oldest go when it is full.
+#[btf_map]
+pub(crate) static FLOWLOG_FIRSTS: LruHashMap<FragmentKey, FirstFragment, FIRSTS_MAX> = LruHashMap::new();
+
+/// Key and value for the map above: the stack has no room for them.
+#[btf_map]
+pub(crate) static FLOWLOG_FRAGMT: PerCpuArray<Scratch, 1> = PerCpuArray::new();
+
+/// See [`FLOWLOG_FRAGMT`].
+#[repr(C)]
+pub(crate) struct Scratch {
+    pub(crate) key: FragmentKey,
+    pub(crate) first: FirstFragment,
+}
+
+/// Whether connections are tested, and by which set.
+#[btf_map]
+pub(crate) static FLOWLOG_CONTROL: Array<u64, 1> = Array::new();
+
+/// What each set says beside the three maps below, which hold both sets.
+#[btf_map]
+pub(crate) static FLOWLOG_RULES: Array<RuleBase, 2> = Array::new();
+
+/// Addresses.
+#[btf_map]
+pub(crate) static FLOWLOG_PREFIX: LpmTrie<[u8; 24], Groups, PREFIXES_MAX> = LpmTrie::new();
+
+/// Ports; written by the daemon only, so not preallocated.
+#[btf_map]
+pub(crate) static FLOWLOG_PORTS: HashMap<u32, Groups, PORTS_MAX, { BPF_F_NO_PREALLOC as usize }> =
+    HashMap::new();
+
+/// Protocols.
+#[btf_map]
+pub(crate) static FLOWLOG_PROTOS: Array<u64, 512> = Array::new();
+
+/// Connections that this CPU has rejected.
+#[btf_map]
+pub(crate) static FLOWLOG_NO: PerCpuArray<Rejected, { REJECTED_SLOTS as usize }> = PerCpuArray::new();
 
 /// Nanoseconds between two reports of a connection while traffic flows.
 #[unsafe(no_mangle)]

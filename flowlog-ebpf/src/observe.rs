@@ -1,9 +1,11 @@
 //! The way of one packet, from the hook to exactly one counter.
 #![expect(unsafe_code, reason = "helpers and map look-ups")]
 
+use crate::firsts;
 use crate::ledger::{Fate, settle};
 use crate::maps::FLOWLOG_OBSERV;
 use crate::ring::{reopen_if_closed, report_alone, report_if_due};
+use crate::rules::Control;
 use crate::skb::Skb;
 use crate::table::{self, NoPlace};
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
@@ -22,7 +24,12 @@ pub(crate) fn observe<const HOOK: u8, const ETHERNET: bool>(context: &TcContext)
     let skb = Skb::new(context);
     let parsed = if ETHERNET { parse_ethernet(&skb) } else { parse_raw_ip(&skb) };
     let (fate, packets, bytes) = match parsed {
-        Ok(packet) => flow::<HOOK>(&skb, &packet),
+        Ok(mut packet) => {
+            if packet.fragment != 0 {
+                firsts::complete(&mut packet);
+            }
+            flow::<HOOK>(&skb, &packet)
+        }
         Err(reason) => no_flow(&skb, reason),
     };
     settle(skb.ifindex(), is_egress(HOOK), fate, packets, bytes);
@@ -91,6 +98,10 @@ fn before<const HOOK: u8>(skb: &Skb<'_>, key: &FlowKey, direction: usize, ifinde
 #[inline(always)]
 fn count<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet, packets: u64, bytes: u64) -> Fate {
     let (mut key, direction) = packet.key();
+    let rules = Control::read();
+    if rules.tests() && rules.has_rejected(&key, tag(&key)) {
+        return Fate::Rejected;
+    }
     let ifindex = skb.ifindex();
     let before = before::<HOOK>(skb, &key, direction, ifindex);
     match before {
@@ -98,12 +109,19 @@ fn count<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet, packets: u64, bytes: u6
         Before::CountedAtEndpoint => key.kind |= KIND_VIEW,
         Before::New | Before::Unmarked => {}
     }
+    let tag = tag(&key);
+    let found = table::find(&key);
+    if rules.tests() && !table::has_passed(found, rules.generation()) {
+        if !rules.wants(&key, tag) {
+            return Fate::Rejected;
+        }
+        table::note_passed(found, rules.generation());
+    }
     // Only now: the precise clock is the dearest single step.
     // SAFETY: a helper without arguments.
     let now_ns = unsafe { bpf_ktime_get_ns() };
-    let sight = Sight { hook: HOOK, ifindex, now_ns, packets, bytes };
-    let tag = tag(&key);
-    match table::find_or_enter(&key, tag, direction, packet, &sight) {
+    let sight = Sight { hook: HOOK, ifindex, now_ns, packets, bytes, generation: rules.generation() };
+    match table::live_or_enter(found, &key, tag, direction, packet, &sight) {
         Ok(entry) => {
             reopen_if_closed(entry, &key, tag, direction, packet, &sight);
             table::add(entry, direction, packet, &sight);

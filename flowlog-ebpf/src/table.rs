@@ -65,16 +65,33 @@ pub(crate) fn add(entry: *mut FlowEntry, direction: usize, packet: &Packet, sigh
     add_with::<Atomic>(unsafe { &mut *entry }, direction, packet, sight);
 }
 
-/// The entry that this packet may be added to; entered if it is the first of its connection.
+/// Whether the rules of this generation have let the connection of this entry pass.
 #[inline(always)]
-pub(crate) fn find_or_enter(
+pub(crate) fn has_passed(found: Option<*mut FlowEntry>, generation: u32) -> bool {
+    // SAFETY: as above.
+    found.is_some_and(|entry| unsafe { (*entry).generation } == generation)
+}
+
+/// Notes that they do.
+#[inline(always)]
+pub(crate) fn note_passed(found: Option<*mut FlowEntry>, generation: u32) {
+    if let Some(entry) = found {
+        // SAFETY: as above; every CPU that gets here stores the same.
+        unsafe { (*entry).generation = generation };
+    }
+}
+
+/// The entry that this packet may be added to, if it was found; entered if it is the first of its connection.
+#[inline(always)]
+pub(crate) fn live_or_enter(
+    found: Option<*mut FlowEntry>,
     key: &FlowKey,
     tag: u32,
     direction: usize,
     packet: &Packet,
     sight: &Sight,
 ) -> Result<*mut FlowEntry, NoPlace> {
-    if let Some(entry) = find(key) {
+    if let Some(entry) = found {
         if tag_of(entry) == tag {
             return Ok(entry);
         }

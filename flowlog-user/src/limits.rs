@@ -6,6 +6,12 @@ pub const RING_BYTES: u32 = 8 << 20;
 /// Default entries of the kernel's flow table.
 pub const TABLE_ENTRIES: u32 = 1 << 17;
 
+/// Prefixes and addresses of all tasks that the kernel tests; more widen its test.
+pub const RULE_PREFIXES_MAX: usize = 1 << 15;
+
+/// Ports of all tasks that the kernel tests; more widen its test.
+pub const RULE_PORTS_MAX: usize = 1 << 13;
+
 /// Distinct pairs of events and update interval over all tasks.
 pub const CADENCES_MAX: usize = 4;
 
@@ -20,6 +26,9 @@ pub const FLUSH_MS: u64 = 1_000;
 
 /// Chunks of encoded records that may wait for one task's writer.
 pub const WRITER_QUEUE_CHUNKS: usize = 256;
+
+/// Bytes of encoded records that may wait for one task's writer: 256 chunks of a busy node would be a gigabyte.
+pub const WRITER_QUEUE_BYTES: u64 = 64 << 20;
 
 /// Bytes of a task file (YAML) that are read at most.
 pub const CONFIG_BYTES_MAX: u64 = 16 << 20;

@@ -14,6 +14,7 @@ use cli::{Command, Flowlog};
 fn main() -> ExitCode {
     let arguments = Flowlog::parse();
     logging(arguments.verbose);
+    cli::open_files::raise();
     let outcome = match arguments.command {
         Command::Run(run) => cli::run::run(&run),
         Command::Check(check) => cli::check::check(&check),
@@ -27,10 +28,19 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Nothing is left to do when even this cannot be written.
-            let _ = writeln!(stderr(), "flowlog: {error:#}");
+            let _ = writeln!(stderr(), "flowlog: {}", with_causes(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and what it was caused by, each once: many name their cause themselves.
+fn with_causes(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        said if said.contains(&cause) => text,
+        said => format!("{said}: {cause}"),
+    })
 }
 
 /// Text on a terminal, JSON lines elsewhere; always to stderr, since stdout is for data.

@@ -23,6 +23,28 @@ impl Counter {
     }
 }
 
+/// An amount that grows and shrinks.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// Adds.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Takes away what was added before.
+    pub fn sub(&self, n: u64) {
+        self.0.fetch_sub(n, Ordering::Relaxed);
+    }
+
+    /// The amount now.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// What became of the records shown to one task (records, unless the name says otherwise).
 #[derive(Debug, Default)]
 pub struct TaskCounters {
@@ -38,6 +60,8 @@ pub struct TaskCounters {
     pub written_bytes: Counter,
     /// Bytes on disk.
     pub disk_bytes: Counter,
+    /// Bytes of lines that wait for the task's writer.
+    pub queued_bytes: Gauge,
     /// Dropped because the task's queue was full.
     pub dropped_queue_full: Counter,
     /// Dropped because the file could not be written.

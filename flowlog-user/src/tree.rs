@@ -121,7 +121,7 @@ impl Problems {
 
     /// Notes a word that is none of `known`, with the nearest one.
     pub fn unknown(&mut self, place: &Place, what: &str, word: &str, known: &[&str]) {
-        self.error(place, format!("unknown {what} `{word}`; {}", hint(word, known)));
+        self.error(place, format!("unknown {what} `{}`; {}", shown(word), hint(word, known)));
     }
 }
 
@@ -299,12 +299,25 @@ impl Tree {
     pub fn kind(&self) -> String {
         match &self.value {
             Value::Null => "nothing".into(),
-            Value::Scalar { text, quoted: true } => format!("the string \"{text}\""),
-            Value::Scalar { text, quoted: false } => format!("`{text}`"),
+            Value::Scalar { text, quoted: true } => format!("the string \"{}\"", shown(text)),
+            Value::Scalar { text, quoted: false } => format!("`{}`", shown(text)),
             Value::List(_) => "a list".into(),
             Value::Map(_) => "a map".into(),
         }
     }
+}
+
+/// A text of the user's as it can stand in a message: not too long, and nothing in it that a terminal obeys.
+fn shown(text: &str) -> String {
+    const CHARS_MAX: usize = 100;
+    let mut shown = String::new();
+    for c in text.chars().take(CHARS_MAX) {
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    if text.chars().nth(CHARS_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 fn is_true(text: &str) -> bool {
@@ -325,4 +338,19 @@ fn is_number_or_boolean(text: &str) -> bool {
     let decimal =
         digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') && digits.parse::<f64>().is_ok();
     is_true(text) || is_false(text) || decimal || prefixed("0x", 16) || prefixed("0o", 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_message_quotes_is_short_and_harmless() {
+        let kind = |text: &str| {
+            Tree { place: Place::file("t"), value: Value::Scalar { text: text.into(), quoted: true } }.kind()
+        };
+        assert_eq!(kind("é\u{1b}[31m\n"), "the string \"é\\u{1b}[31m\\n\"");
+        assert_eq!(kind(&"x".repeat(100)), format!("the string \"{}\"", "x".repeat(100)));
+        assert_eq!(kind(&"é".repeat(10_000_000)), format!("the string \"{}…\"", "é".repeat(100)));
+    }
 }

@@ -1,9 +1,14 @@
 //! A fresh copy of the object in the kernel, and what its maps say.
 
-use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
+use aya::maps::lpm_trie::{Key, LpmTrie};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::{ProgramError, SchedClassifier, TestRun, TestRunOptions, TestRunResult};
 use aya::{Ebpf, EbpfLoader};
-use flowlog_abi::{Counters, FlowEntry, FlowKey, Ledger, REASONS, Reason, Report, names, slot};
+use flowlog_abi::{
+    CONTROL_TEST, Counters, FlowEntry, FlowKey, Ledger, PREFIX_SET_BITS, REASONS, Reason, Report, RuleBase,
+    names, port_key, prefix_data, protocol_index, slot,
+};
+use flowlog_user::capture::rules::Tables;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -202,12 +207,42 @@ impl Loaded {
         reports
     }
 
+    /// Puts rules into the set of a generation and switches to it.
+    pub(crate) fn set_rules(&mut self, tables: &Tables, generation: u32) {
+        let ebpf = &mut self.ebpf;
+        let mut prefixes: LpmTrie<_, [u8; 24], [u8; 16]> = typed(ebpf, names::PREFIXES);
+        for (prefix, groups) in &tables.prefixes {
+            let data = prefix_data(generation, prefix.bits.to_be_bytes());
+            let key = Key::new(PREFIX_SET_BITS + u32::from(prefix.length), data);
+            let groups: [u8; 16] = zerocopy::transmute!(*groups);
+            prefixes.insert(&key, groups, 0).expect("room");
+        }
+        let mut ports: HashMap<_, u32, [u8; 16]> = typed(ebpf, names::PORTS);
+        for (port, groups) in &tables.ports {
+            let groups: [u8; 16] = zerocopy::transmute!(*groups);
+            ports.insert(port_key(generation, *port), groups, 0).expect("room");
+        }
+        let mut protocols: Array<_, u64> = typed(ebpf, names::PROTOCOLS);
+        for (protocol, groups) in (0..=u8::MAX).zip(tables.protocols) {
+            protocols.set(protocol_index(generation, protocol), groups, 0).expect("an element");
+        }
+        let mut base: Array<_, [u8; size_of::<RuleBase>()]> = typed(ebpf, names::RULES);
+        let words: [u8; size_of::<RuleBase>()] = zerocopy::transmute!(tables.base);
+        base.set(generation & 1, words, 0).expect("an element");
+        let mut control: Array<_, u64> = typed(ebpf, names::CONTROL);
+        control.set(0, CONTROL_TEST | u64::from(generation), 0).expect("an element");
+    }
+
     /// Says that an interface is observed at ingress: 1, or 2 for an endpoint.
     pub(crate) fn observe(&mut self, ifindex: u32, role: u32) {
         let mut observed: HashMap<_, u32, u32> =
             HashMap::try_from(self.ebpf.map_mut(names::OBSERVED).expect("a map")).expect("a hash");
         observed.insert(ifindex, role, 0).expect("room");
     }
+}
+
+fn typed<'a, T: TryFrom<&'a mut Map, Error = MapError>>(ebpf: &'a mut Ebpf, name: &str) -> T {
+    T::try_from(ebpf.map_mut(name).expect("a map")).expect("its type")
 }
 
 fn drain(ring: &mut RingBuf<MapData>, reports: &mut Vec<Report>) {

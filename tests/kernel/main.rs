@@ -4,6 +4,7 @@
 
 mod counting;
 mod end_to_end;
+mod fragments;
 mod headers;
 mod lifecycle;
 mod loaded;
@@ -11,6 +12,7 @@ mod loading;
 mod packets;
 mod perf;
 mod racing;
+mod rejecting;
 mod removal;
 mod reporting;
 mod reusing;

@@ -58,7 +58,9 @@ fn a_syn_after_both_fins_ends_one_connection_and_opens_another() {
 #[test]
 fn only_a_syn_on_a_closed_connection_does_that() {
     let open = [a_to_b(SYN, b""), b_to_a(SYN | ACK, b""), a_to_b(ACK, b"")];
-    let cases: [(&[Vec<u8>], Vec<u8>, u64); 6] = [
+    // Packets before, the one that decides, connections after it.
+    type Case<'a> = (&'a [Vec<u8>], Vec<u8>, u64);
+    let cases: [Case<'_>; 6] = [
         (&open, a_to_b(SYN, b""), 1),
         (&[a_to_b(ACK | FIN, b"")], a_to_b(SYN, b""), 1),
         (&[a_to_b(ACK | FIN, b""), b_to_a(ACK | FIN, b"")], b_to_a(SYN | ACK, b""), 1),

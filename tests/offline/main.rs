@@ -3,5 +3,7 @@
 
 mod explain;
 mod hubble;
+mod limits;
+mod prefilter;
 mod readme;
 mod replay;

@@ -1,6 +1,6 @@
 use super::{of, of_mut};
 use crate::Packet;
-use flowlog_abi::{Direction, FlowEntry, Report, bpf_spin_lock, protocol};
+use flowlog_abi::{Direction, FlowEntry, Report, bpf_spin_lock, protocol, tcp};
 
 /// Where and when packets were seen, and what they weigh.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,8 @@ pub struct Sight {
     pub packets: u64,
     /// Layer-2 bytes of the same.
     pub bytes: u64,
+    /// Generation of the rules that let them pass.
+    pub generation: u32,
 }
 
 impl Sight {
@@ -41,6 +43,9 @@ impl Add for Plain {
     }
 }
 
+/// A SYN is sent again long before.
+const RTT_NS_MAX: u64 = u32::MAX as u64;
+
 const BLANK: Direction = Direction {
     packets: 0,
     bytes: 0,
@@ -62,6 +67,8 @@ pub fn new_entry(packet: &Packet, sight: &Sight, direction: usize, connection: u
     let mut entry = FlowEntry {
         tag: 0,
         lock: bpf_spin_lock { val: 0 },
+        generation: 0,
+        rtt_ns: 0,
         directions: [BLANK; 2],
         started_ns: 0,
         last_report_ns: 0,
@@ -90,6 +97,7 @@ pub const fn write_entry(
     entry.started_ns = sight.now_ns;
     entry.last_report_ns = sight.now_ns;
     entry.connection = connection;
+    entry.generation = sight.generation;
     entry.opener = packet.opener(direction) as u8;
     entry.midstream = packet.midstream() as u8;
 }
@@ -127,6 +135,24 @@ pub fn add_with<A: Add>(entry: &mut FlowEntry, direction: usize, packet: &Packet
     }
     A::add(&mut side.packets, sight.packets);
     A::add(&mut side.bytes, sight.bytes);
+    if packet.protocol == protocol::TCP && packet.tcp_flags & HANDSHAKE == tcp::SYN | tcp::ACK {
+        note_rtt(entry, direction, sight.now_ns);
+    }
+}
+
+/// The flags that tell a SYN and a SYN-ACK from all else.
+const HANDSHAKE: u8 = tcp::SYN | tcp::ACK | tcp::RST | tcp::FIN;
+
+/// Notes how long the first answer to a SYN took. One that was sent twice does not tell which is answered.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "checked in the line before")]
+fn note_rtt(entry: &mut FlowEntry, direction: usize, now_ns: u64) {
+    let opener = entry.opener as usize;
+    let asked = of(&entry.directions, opener).packets;
+    if entry.rtt_ns == 0 && entry.midstream == 0 && opener != direction && asked == 1 {
+        let rtt_ns = now_ns.saturating_sub(entry.started_ns);
+        entry.rtt_ns = if rtt_ns > RTT_NS_MAX { u32::MAX } else { rtt_ns as u32 };
+    }
 }
 
 /// Notes that the connection crossed an interface; the fifth and later ones are not named.
@@ -164,6 +190,8 @@ pub fn reopen<A: Add>(
     let [a, b, c, d] = &mut entry.interfaces;
     (*a, *b, *c, *d) = (0, 0, 0, 0);
     entry.number = 0;
+    entry.generation = sight.generation;
+    entry.rtt_ns = 0;
     entry.opener = direction as u8 & 1;
     entry.midstream = 0;
     forget_side::<A>(entry, last, 0);

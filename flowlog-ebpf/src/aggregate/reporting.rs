@@ -26,6 +26,8 @@ const fn blank(key: &FlowKey) -> Report {
         started_ns: 0,
         connection: 0,
         interfaces: [0; 4],
+        generation: 0,
+        rtt_ns: 0,
         number: 0,
         what: REPORT_FLOW,
         opener: 0,
@@ -72,6 +74,8 @@ pub fn write_report(said: &mut Report, key: &FlowKey, entry: &FlowEntry) {
     // One by one: the whole array at once would be a call to a byte loop on the BPF target.
     let [a, b, c, d] = &mut said.interfaces;
     [*a, *b, *c, *d] = entry.interfaces;
+    said.generation = entry.generation;
+    said.rtt_ns = entry.rtt_ns;
     said.number = entry.number.wrapping_add(1);
     said.what = REPORT_FLOW;
     said.opener = entry.opener;
@@ -126,6 +130,8 @@ pub fn write_alone(
     said.started_ns = sight.now_ns;
     said.connection = connection;
     said.interfaces = [sight.ifindex, 0, 0, 0];
+    said.generation = sight.generation;
+    said.rtt_ns = 0;
     said.number = 1;
     said.what = REPORT_ALONE;
     said.opener = packet.opener(direction) as u8;

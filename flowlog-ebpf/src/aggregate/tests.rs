@@ -25,6 +25,8 @@ fn packet(protocol: u8, flags: u8) -> Packet {
         icmp_code: 0,
         header_bytes: 60,
         jumbo_bytes: 0,
+        fragment: 0,
+        fragment_id: 0,
     }
 }
 
@@ -39,7 +41,7 @@ fn back(packet: Packet) -> Packet {
 }
 
 fn sight(now_ns: u64) -> Sight {
-    Sight { hook: hook::UPLINK_INGRESS, ifindex: 7, now_ns, packets: 2, bytes: 300 }
+    Sight { hook: hook::UPLINK_INGRESS, ifindex: 7, now_ns, packets: 2, bytes: 300, generation: 0 }
 }
 
 /// A connection of these packets, a second apart from second 1 on.
@@ -136,6 +138,27 @@ fn a_reopened_entry_keeps_what_the_last_report_did_not_tell() {
 }
 
 #[test]
+fn the_answer_to_a_single_syn_tells_the_round_trip_time() {
+    let (syn, answer) = (packet(6, tcp::SYN), back(packet(6, tcp::SYN | tcp::ACK)));
+    // A second between two packets; each sight stands for two, so the first is told to be of one.
+    let rtt = |packets: &[Packet], first: u64| {
+        let (key, direction) = packets[0].key();
+        let one = Sight { packets: first, ..sight(SECOND) };
+        let mut entry = new_entry(&packets[0], &one, direction, 5);
+        for (packet, second) in packets.iter().zip(1..) {
+            add(&mut entry, packet.key().1, packet, &Sight { packets: first, ..sight(second * SECOND) });
+        }
+        report(&key, &entry).rtt_ns
+    };
+    assert_eq!(rtt(&[syn], 1), 0);
+    assert_eq!(u64::from(rtt(&[syn, answer], 1)), SECOND);
+    assert_eq!(u64::from(rtt(&[syn, answer, answer, packet(6, tcp::ACK)], 1)), SECOND);
+    assert_eq!(rtt(&[syn, syn, answer], 1), 0);
+    assert_eq!(rtt(&[answer, packet(6, tcp::ACK)], 1), 0);
+    assert_eq!(rtt(&[packet(6, tcp::ACK), answer], 1), 0);
+}
+
+#[test]
 fn icmp_reports_carry_type_and_code_and_no_flags() {
     let unreachable = Packet { icmp_type: 1, icmp_code: 4, ..packet(58, 0) };
     let (key, entry) = connection(&[unreachable]);
@@ -192,7 +215,7 @@ prop_compose! {
     fn any_packet()(source: [u8; 16], destination: [u8; 16], source_port: u16, destination_port: u16,
             protocol: u8, kind in 0..3_u8, tcp_flags: u8, same: bool) -> Packet {
         Packet { source, destination: if same { source } else { destination }, source_port, destination_port,
-            protocol, version: 6, kind, tcp_flags, icmp_type: 0, icmp_code: 0, header_bytes: 0, jumbo_bytes: 0 }
+            protocol, version: 6, kind, tcp_flags, icmp_type: 0, icmp_code: 0, header_bytes: 0, jumbo_bytes: 0, fragment: 0, fragment_id: 0 }
     }
 }
 

@@ -1,5 +1,6 @@
 use super::packet::mapped;
 use super::{Bytes, Packet, transport};
+use crate::fragments::{FIRST, LAST, LATER};
 use flowlog_abi::{KIND_FRAGMENT, Reason};
 
 const IPV6_HEADER_BYTES: usize = 40;
@@ -35,8 +36,23 @@ fn blank(source: [u8; 16], destination: [u8; 16], version: u8) -> Packet {
         tcp_flags: 0,
         icmp_type: 0,
         icmp_code: 0,
+        fragment: 0,
+        fragment_id: 0,
         header_bytes: 0,
         jumbo_bytes: 0,
+    }
+}
+
+/// Which fragment this is, if it is one: whether others come before it, and after it.
+#[inline(always)]
+fn note_fragment(packet: &mut Packet, later: bool, more: bool, id: u32) {
+    if later || more {
+        packet.fragment = match (later, more) {
+            (true, false) => LATER | LAST,
+            (true, true) => LATER,
+            (false, _) => FIRST,
+        };
+        packet.fragment_id = id;
     }
 }
 
@@ -53,7 +69,7 @@ fn later_fragment(mut packet: Packet, protocol: u8, at: usize) -> Packet {
 #[inline(always)]
 pub(super) fn ipv4(bytes: &(impl Bytes + ?Sized), offset: usize) -> Result<Packet, Reason> {
     let header = bytes.read::<20>(offset).ok_or(Reason::TruncatedIp)?;
-    let [first, _, l0, l1, _, _, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = header;
+    let [first, _, l0, l1, i0, i1, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = header;
     let header_bytes = usize::from(first & 0x0f) * 4;
     if first >> 4 != 4 || header_bytes < 20 {
         return Err(Reason::BadIp);
@@ -70,8 +86,10 @@ pub(super) fn ipv4(bytes: &(impl Bytes + ?Sized), offset: usize) -> Result<Packe
     if header_bytes > 20 && bytes.read::<1>(at - 1).is_none() {
         return Err(Reason::TruncatedIp);
     }
-    let packet = blank(mapped([s0, s1, s2, s3]), mapped([d0, d1, d2, d3]), 4);
-    if u16::from_be_bytes([f0, f1]) & 0x1fff != 0 {
+    let mut packet = blank(mapped([s0, s1, s2, s3]), mapped([d0, d1, d2, d3]), 4);
+    let flags = u16::from_be_bytes([f0, f1]);
+    note_fragment(&mut packet, flags & 0x1fff != 0, flags & 0x2000 != 0, u16::from_be_bytes([i0, i1]).into());
+    if packet.fragment & LATER != 0 {
         return Ok(later_fragment(packet, protocol, at));
     }
     transport::transport(bytes, packet, protocol, at, payload)
@@ -81,28 +99,35 @@ pub(super) fn ipv4(bytes: &(impl Bytes + ?Sized), offset: usize) -> Result<Packe
 struct Chain {
     protocol: u8,
     at: usize,
-    later_fragment: bool,
 }
 
 #[inline(always)]
-fn walk(bytes: &(impl Bytes + ?Sized), first: u8, start: usize) -> Result<Chain, Reason> {
-    let mut chain = Chain { protocol: first, at: start, later_fragment: false };
+fn walk(
+    bytes: &(impl Bytes + ?Sized),
+    packet: &mut Packet,
+    first: u8,
+    start: usize,
+) -> Result<Chain, Reason> {
+    let mut chain = Chain { protocol: first, at: start };
     for _ in 0..EXTENSIONS_MAX {
         if !extension::is_one(chain.protocol) {
             return Ok(chain);
         }
         // Every kind begins with the next header's number; 8 bytes are the shortest.
-        let [next, length, o0, o1, ..] = bytes.read::<8>(chain.at).ok_or(Reason::TruncatedIp)?;
+        let [next, length, o0, o1, i0, i1, i2, i3] = bytes.read::<8>(chain.at).ok_or(Reason::TruncatedIp)?;
         let header_bytes = match chain.protocol {
             extension::FRAGMENT => 8,
             extension::AUTHENTICATION => (usize::from(length) + 2) * 4,
             _ => (usize::from(length) + 1) * 8,
         };
-        chain.later_fragment =
-            chain.protocol == extension::FRAGMENT && u16::from_be_bytes([o0, o1]) & 0xfff8 != 0;
+        if chain.protocol == extension::FRAGMENT {
+            let flags = u16::from_be_bytes([o0, o1]);
+            let id = u32::from_be_bytes([i0, i1, i2, i3]);
+            note_fragment(packet, flags & 0xfff8 != 0, flags & 1 != 0, id);
+        }
         chain.protocol = next;
         chain.at = bytes.forget(chain.at + header_bytes);
-        if chain.later_fragment {
+        if packet.fragment & LATER != 0 {
             return Ok(chain);
         }
     }
@@ -141,8 +166,8 @@ pub(super) fn ipv6(bytes: &(impl Bytes + ?Sized), offset: usize) -> Result<Packe
     if unsaid {
         packet.jumbo_bytes = jumbo_bytes(bytes, next, start);
     }
-    let chain = walk(bytes, next, start)?;
-    if chain.later_fragment {
+    let chain = walk(bytes, &mut packet, next, start)?;
+    if packet.fragment & LATER != 0 {
         return Ok(later_fragment(packet, chain.protocol, chain.at));
     }
     let Some(left) = payload.checked_sub(chain.at - start) else { return Err(Reason::BadIp) };

@@ -21,6 +21,10 @@ pub struct Packet {
     pub icmp_type: u8,
     /// ICMP code, else 0.
     pub icmp_code: u8,
+    /// Bits of `fragments::{FIRST, LATER, LAST}`; 0 for a whole packet.
+    pub fragment: u8,
+    /// What all fragments of a packet have in common; 0 for a whole packet.
+    pub fragment_id: u32,
     /// Bytes of all headers before the innermost payload, link header included.
     pub header_bytes: u32,
     /// Bytes of a jumbo header within `header_bytes` (8 or 0): the kernel puts one in front of big offloaded TCP

@@ -1,6 +1,7 @@
 extern crate std;
 
 use super::{Bytes, Captured, Packet, parse_ethernet, parse_raw_ip};
+use crate::fragments::{FIRST, LAST, LATER};
 use flowlog_abi::{KIND_ECHO, KIND_FRAGMENT, Reason};
 use proptest::prelude::*;
 use std::vec;
@@ -28,6 +29,8 @@ fn syn() -> Packet {
         icmp_code: 0,
         header_bytes: 54,
         jumbo_bytes: 0,
+        fragment: 0,
+        fragment_id: 0,
     }
 }
 
@@ -99,7 +102,12 @@ fn ipv4_that_contradicts_itself_is_refused() {
 fn fragments_have_ports_only_in_the_first() {
     let mut first = SYN;
     first[20] = 0x20;
-    assert_eq!(parse_ethernet(&first[..]), Ok(syn()));
+    assert_eq!(parse_ethernet(&first[..]), Ok(Packet { fragment: FIRST, fragment_id: 1, ..syn() }));
+    // Cut behind 8 bytes of TCP: ports, but no flags.
+    let mut short = first;
+    short[16..18].copy_from_slice(&28_u16.to_be_bytes());
+    let ports = Packet { fragment: FIRST, fragment_id: 1, tcp_flags: 0, header_bytes: 42, ..syn() };
+    assert_eq!(parse_ethernet(&short[..42]), Ok(ports));
     let mut later = SYN;
     later[20..22].copy_from_slice(&[0x00, 0x10]);
     let expected = Packet {
@@ -108,9 +116,13 @@ fn fragments_have_ports_only_in_the_first() {
         tcp_flags: 0,
         kind: KIND_FRAGMENT,
         header_bytes: 34,
+        fragment: LATER | LAST,
+        fragment_id: 1,
         ..syn()
     };
     assert_eq!(parse_ethernet(&later[..]), Ok(expected));
+    later[20] = 0x20;
+    assert_eq!(parse_ethernet(&later[..]), Ok(Packet { fragment: LATER, ..expected }));
 }
 
 #[test]
@@ -121,10 +133,16 @@ fn ipv6_chains_are_followed_to_their_end() {
     assert_eq!((packet.protocol, packet.source_port, packet.destination_port), (17, 53, 99));
     assert_eq!(packet.header_bytes, 40 + 16 + 8 + 24 + 8);
     // A fragment header: atomic (whole), first, later.
-    for (offset, kind, source_port) in [([0, 0], 0, 53), ([0, 1], 0, 53), ([0, 9], KIND_FRAGMENT, 0)] {
+    for (offset, kind, source_port, mark, id) in [
+        ([0, 0], 0, 53, 0, 0),
+        ([0, 1], 0, 53, FIRST, 0x0102_0304),
+        ([0, 9], KIND_FRAGMENT, 0, LATER, 0x0102_0304),
+        ([0, 8], KIND_FRAGMENT, 0, LATER | LAST, 0x0102_0304),
+    ] {
         let fragment = [&[17, 0, offset[0], offset[1], 1, 2, 3, 4][..], &udp].concat();
         let packet = parse_raw_ip(&ipv6(44, &fragment)[..]).expect("UDP");
         assert_eq!((packet.protocol, packet.kind, packet.source_port), (17, kind, source_port));
+        assert_eq!((packet.fragment, packet.fragment_id), (mark, id));
     }
     let eight = [&[60, 0, 0, 0, 0, 0, 0, 0].repeat(7)[..], &[59, 0, 0, 0, 0, 0, 0, 0]].concat();
     assert_eq!(parse_raw_ip(&ipv6(60, &eight)[..]).map(|packet| packet.protocol), Ok(59));

@@ -1,4 +1,5 @@
 use super::{Bytes, Packet};
+use crate::fragments::FIRST;
 use flowlog_abi::{KIND_ECHO, Reason, protocol};
 
 /// A transport header's first `N` bytes, if they are there and the IP header says that they belong to the packet
@@ -59,12 +60,18 @@ fn tcp(
     at: usize,
     payload: usize,
 ) -> Result<usize, Reason> {
+    if payload < 20 && packet.fragment & FIRST != 0 {
+        // Cut inside the header, which is legal from 8 bytes on: the ports are there, the flags are not.
+        let [s0, s1, d0, d1, ..] = header::<8>(bytes, at, payload)?;
+        ports(packet, [s0, s1], [d0, d1]);
+        return Ok(payload);
+    }
     let [s0, s1, d0, d1, _, _, _, _, _, _, _, _, offset, flags, ..] = header::<20>(bytes, at, payload)?;
     let header_bytes = usize::from(offset >> 4) * 4;
     if header_bytes < 20 {
         return Err(Reason::BadTransport);
     }
-    if header_bytes > payload {
+    if header_bytes > payload && packet.fragment & FIRST == 0 {
         return Err(Reason::TruncatedTransport);
     }
     ports(packet, [s0, s1], [d0, d1]);

@@ -6,6 +6,7 @@
 
 pub mod live;
 pub mod replay;
+pub mod rules;
 
 use flowlog_abi::{Counters, Ledger, Report};
 

@@ -10,6 +10,7 @@ mod data_plane;
 pub(crate) mod explain;
 pub(crate) mod interfaces;
 mod live_line;
+pub(crate) mod open_files;
 pub(crate) mod replay;
 pub(crate) mod run;
 mod summary;

@@ -12,6 +12,7 @@ use flowlog_user::capture::live::{self, HookMode, Live};
 use flowlog_user::enrich::Enricher;
 use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
 use flowlog_user::pipeline::{Pipeline, files};
+use flowlog_user::record::rules::Rules;
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::{Overflow, Plan};
 use flowlog_user::write::{Error, Roots};
@@ -21,6 +22,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::data_plane::{Control, DataPlane, Done};
 use super::live_line::LiveLine;
 use super::{Format, NodeArgs, summary, tasks};
+
+/// How long a stop may take before another signal cuts it short.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the daemon may write unless told otherwise.
 pub(crate) const LOG_ROOT: &str = "/var/log/flowlog";
@@ -71,14 +75,15 @@ enum Hook {
 }
 
 fn ring_bytes(text: &str) -> Result<u32, String> {
-    let bytes: u32 = text.parse().map_err(|_| format!("`{text}` is no number of bytes"))?;
-    if bytes.is_power_of_two() && bytes >= 1 << 16 {
-        Ok(bytes)
-    } else {
-        Err(format!(
-            "must be a power of two from 65536 on; the next one is {}",
-            bytes.max(1 << 16).next_power_of_two()
-        ))
+    const MIN: u64 = 1 << 16;
+    const MAX: u64 = 1 << 31;
+    let bytes: u64 = text.parse().map_err(|_| format!("`{text}` is no number of bytes"))?;
+    match u32::try_from(bytes) {
+        Ok(ring) if (MIN..=MAX).contains(&bytes) && bytes.is_power_of_two() => Ok(ring),
+        _ => Err(format!(
+            "must be a power of two from {MIN} to {MAX}; the next one is {}",
+            bytes.clamp(MIN, MAX).next_power_of_two()
+        )),
     }
 }
 
@@ -99,10 +104,13 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(watch(arguments, plan))
+    let outcome = runtime.block_on(watch(arguments, plan));
+    // Not waiting for a thread that a second signal gave up.
+    runtime.shutdown_background();
+    outcome
 }
 
-fn options(arguments: &RunArgs, report_start: bool) -> live::Options {
+fn options(arguments: &RunArgs, report_start: bool, rules: Rules) -> live::Options {
     live::Options {
         interfaces: arguments.interface.clone(),
         exclude: arguments.exclude_interface.clone(),
@@ -115,6 +123,7 @@ fn options(arguments: &RunArgs, report_start: bool) -> live::Options {
         ring_bytes: arguments.ring_bytes,
         timeouts: arguments.node.timeouts(),
         report_start,
+        rules,
     }
 }
 
@@ -127,10 +136,11 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
     let cadences = tasks::cadences(&plan, active_ns);
     let report_start = cadences.iter().any(|cadence| cadence.start);
     let task_count = plan.tasks.len();
+    let rules = plan.rules();
     let roots = Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?);
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let pipeline = Pipeline::start(plan, &roots, enricher, Overflow::Drop).map_err(|errors| all(&errors))?;
-    let live = match Live::start(&options(arguments, report_start)) {
+    let live = match Live::start(&options(arguments, report_start, rules)) {
         Ok(live) => live,
         Err(error) => {
             pipeline.finish();
@@ -167,8 +177,29 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
         line.clear();
     }
     control.stop.store(true, Ordering::Relaxed);
-    let done = tokio::task::spawn_blocking(move || plane.join()).await??;
-    report(done, arguments.output)
+    let joined = tokio::task::spawn_blocking(move || plane.join());
+    tokio::select! {
+        done = joined => report(done??, arguments.output),
+        urgent = asked_again() => {
+            urgent?;
+            bail!("asked twice to stop, so files that could not be closed yet keep their live names; the next start \
+                   finishes them")
+        }
+    }
+}
+
+/// Returns when a signal comes after the stop has taken a while, e.g. because a disk hangs. Not at once: a terminal and
+/// a supervisor may both send the first one.
+async fn asked_again() -> anyhow::Result<()> {
+    tokio::time::sleep(PATIENCE).await;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tracing::warn!("still draining and closing files; another signal ends this at once");
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
 }
 
 fn announce(live: &Live, tasks: usize) {
@@ -194,7 +225,29 @@ fn report(done: Done, output: Format) -> anyhow::Result<ExitCode> {
     };
     summary::print(&books, &finished, &files(&finished), output)?;
     match error {
-        Some(error) => bail!("stopped early: {error:#}"),
+        Some(error) => Err(error.context("stopped early")),
         None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_a_power_of_two_and_other_sizes_are_told_the_next() {
+        assert_eq!(ring_bytes("65536"), Ok(1 << 16));
+        assert_eq!(ring_bytes("2147483648"), Ok(1 << 31));
+        for (text, next) in [
+            ("0", "65536"),
+            ("65537", "131072"),
+            ("3000000000", "2147483648"),
+            ("4294967295", "2147483648"),
+            ("4294967296", "2147483648"),
+            ("18446744073709551615", "2147483648"),
+        ] {
+            assert!(ring_bytes(text).unwrap_err().ends_with(&format!("the next one is {next}")), "{text}");
+        }
+        assert!(ring_bytes("-1").is_err() && ring_bytes("8M").is_err());
     }
 }

@@ -35,6 +35,8 @@ fn report() -> Report {
         started_ns: 100 * SECOND,
         connection: 42,
         interfaces: [7, 9, 0, 0],
+        generation: 0,
+        rtt_ns: 0,
         number: 1,
         what: REPORT_FLOW,
         opener: 1,

@@ -1,7 +1,8 @@
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::json;
 use crate::record::Address;
+use crate::record::rules;
 use crate::tree::{Problems, Tree};
 
 /// Addresses and prefixes, in one of which the flow's address must lie.
@@ -43,6 +44,17 @@ impl Addresses {
         read.map(|_| addresses)
     }
 
+    /// The prefixes as the kernel looks them up; what equals nothing is none.
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = rules::Prefix> {
+        self.all.iter().map(|one| match *one {
+            Prefix::V4 { net, mask } => {
+                let bits = Ipv4Addr::from_bits(net).to_ipv6_mapped().to_bits();
+                rules::Prefix { length: 96 + length(mask.count_ones()), bits }
+            }
+            Prefix::V6 { net, mask } => rules::Prefix { length: length(mask.count_ones()), bits: net },
+        })
+    }
+
     pub(super) fn matches(&self, address: Address<'_>) -> bool {
         match address {
             Address::Ip(address) => within(&self.all, address),
@@ -55,6 +67,11 @@ impl Addresses {
             }
         }
     }
+}
+
+/// A mask's length; at most 128.
+fn length(ones: u32) -> u8 {
+    u8::try_from(ones).unwrap_or(0)
 }
 
 fn within(prefixes: &[Prefix], address: IpAddr) -> bool {

@@ -18,6 +18,7 @@ mod interface;
 mod json;
 mod label;
 mod label_parser;
+mod lower;
 mod matcher;
 mod name_pattern;
 mod namespaced;

@@ -19,6 +19,10 @@ impl Ports {
         .map(Self)
     }
 
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u16> {
+        self.0.iter().copied()
+    }
+
     pub(super) fn matches(&self, port: Option<u32>) -> bool {
         port.is_some_and(|port| self.0.iter().any(|wanted| u32::from(*wanted) == port))
     }

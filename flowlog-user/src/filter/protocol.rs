@@ -1,3 +1,5 @@
+use flowlog_abi::protocol;
+
 use super::{NOT_RECORDED, json};
 use crate::record::{Facts, Layer};
 use crate::tree::{Problems, Tree, hint};
@@ -37,6 +39,18 @@ impl Protocols {
             Some(*layers)
         })
         .map(Self)
+    }
+
+    /// IP protocol numbers of the packets whose records can match.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u8> {
+        self.0.iter().copied().flatten().filter_map(|layer| match layer {
+            Layer::Tcp => Some(protocol::TCP),
+            Layer::Udp => Some(protocol::UDP),
+            Layer::Sctp => Some(protocol::SCTP),
+            Layer::Icmpv4 => Some(protocol::ICMP),
+            Layer::Icmpv6 => Some(protocol::ICMPV6),
+            Layer::Vrrp | Layer::Igmp | Layer::Dns | Layer::Http | Layer::Kafka => None,
+        })
     }
 
     pub(super) fn matches(&self, facts: &impl Facts) -> bool {

@@ -17,6 +17,7 @@ mod icmp;
 mod json;
 mod message;
 mod node;
+pub mod rules;
 pub mod schema;
 mod summary;
 mod uuid;

@@ -5,6 +5,7 @@ use super::{Cadence, Spec};
 use crate::filter::Filter;
 use crate::limits::CADENCES_MAX;
 use crate::record::fields::Mask;
+use crate::record::rules::Rules;
 use crate::tree::Problems;
 
 /// All tasks, ready to run.
@@ -40,6 +41,16 @@ impl Plan {
             plan.tasks.push(Planned { filter: Filter::new(&spec.filter), mask: spec.mask, cadence, spec });
         }
         plan
+    }
+
+    /// What all tasks together want of the kernel: never less than each of them.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        let mut rules = Rules::default();
+        for task in &self.tasks {
+            task.spec.filter.lower(&mut rules);
+        }
+        rules
     }
 
     fn cadence_of(&mut self, spec: &Spec, problems: &mut Problems) -> Option<u8> {

@@ -10,7 +10,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use crate::clock::wall_ns;
-use crate::limits::WRITER_QUEUE_CHUNKS;
+use crate::limits::{WRITER_QUEUE_BYTES, WRITER_QUEUE_CHUNKS};
 use crate::metrics::TaskCounters;
 use crate::write::{Chunk, Error, Place, Roots, Salvaged, Spec, Writer};
 
@@ -86,11 +86,18 @@ impl Running {
     /// Hands records to the writer.
     pub fn write(&self, chunk: Chunk, overflow: Overflow) {
         let records = u64::from(chunk.records);
+        let (bytes, queued) = (chunk.lines.len() as u64, &self.counters.queued_bytes);
+        if overflow == Overflow::Drop && queued.get() > 0 && queued.get() + bytes > WRITER_QUEUE_BYTES {
+            self.counters.dropped_queue_full.add(records);
+            return;
+        }
+        queued.add(bytes); // first: the writer may take it before the next line
         let refused = match overflow {
             Overflow::Wait => self.sender.send(chunk).is_err(),
             Overflow::Drop => match self.sender.try_send(chunk) {
                 Ok(()) => false,
                 Err(TrySendError::Full(_)) => {
+                    queued.sub(bytes);
                     self.counters.dropped_queue_full.add(records);
                     return;
                 }
@@ -99,6 +106,7 @@ impl Running {
         };
         if refused {
             // The writer's thread is gone, which only a panic there can do.
+            queued.sub(bytes);
             self.counters.dropped_write_error.add(records);
         }
     }
@@ -147,7 +155,11 @@ fn write_all(
         queue.note(&mut writer, counters);
         // The writer itself tries again, counts and tells the log; its state says what the trouble is.
         let _ = match &next {
-            Ok(chunk) => writer.append(chunk),
+            Ok(chunk) => {
+                let outcome = writer.append(chunk);
+                counters.queued_bytes.sub(chunk.lines.len() as u64);
+                outcome
+            }
             Err(RecvTimeoutError::Timeout) => writer.tick(Instant::now()),
             Err(RecvTimeoutError::Disconnected) => break,
         };
@@ -196,4 +208,46 @@ fn account(writer: &mut Writer, counters: &TaskCounters) {
     counters.rotations.add(written.rotations);
     counters.notices.add(written.notices);
     counters.trouble.set(writer.trouble());
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::write::{Compression, Definition, OnFull, Owner, Sync};
+
+    #[test]
+    fn a_writer_that_falls_behind_keeps_no_more_than_the_queue_may_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = Spec {
+            task: "t".into(),
+            path: folder.path().join("a.log"),
+            compression: Compression::Zstd { level: 1 },
+            size_bytes_max: 1 << 30,
+            total_bytes_max: 1 << 30,
+            age_max: None,
+            free_percent_min: None,
+            rotation_interval: None,
+            mode: 0o640,
+            owner: Owner::default(),
+            sync: Sync::None,
+            on_full: OnFull::Drop,
+            definition: Definition::default(),
+        };
+        let roots = Roots::new(&[folder.path().into()]).unwrap();
+        let (running, _) = Running::start(&spec, &roots).unwrap();
+        // Far more than is written while this loop runs: each chunk is compressed, and none of them copied here.
+        let lines = Bytes::from(vec![b'\n'; 16 << 20]);
+        let chunk = Chunk { lines, records: 1, seen_from_ns: 0, first_ns: 0, last_ns: 0 };
+        for _ in 0..64 {
+            running.write(chunk.clone(), Overflow::Drop);
+            assert!(running.counters().queued_bytes.get() <= WRITER_QUEUE_BYTES);
+        }
+        let counters = running.finish().counters;
+        let dropped = counters.dropped_queue_full.get();
+        assert!(dropped > 0, "a gibibyte was queued");
+        assert_eq!(counters.written.get() + dropped, 64);
+        assert_eq!(counters.queued_bytes.get(), 0);
+    }
 }

@@ -12,6 +12,7 @@ use flowlog_abi::{Counters, FlowEntry, FlowKey, LAYOUT_ID, Ledger, names};
 
 use crate::clock;
 
+use super::rules::{Held, RuleMaps};
 use super::{Error, Options};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("FLOWLOG_EBPF_OBJECT"));
@@ -33,6 +34,7 @@ pub(super) struct Loaded {
     pub(super) ledger: PerCpuArray<MapData, [u8; size_of::<Ledger>()]>,
     pub(super) reasons: PerCpuArray<MapData, u64>,
     pub(super) observed: HashMap<MapData, u32, u32>,
+    pub(super) rules: RuleMaps,
     /// Hands what the programs logged to `tracing`.
     pub(super) flush_log: Box<dyn FnMut() + Send>,
 }
@@ -66,6 +68,15 @@ pub(super) fn load(options: &Options) -> Result<Loaded, Error> {
         ledger: typed(take(&mut ebpf, names::LEDGER)?, names::LEDGER)?,
         reasons: typed(take(&mut ebpf, names::REASONS)?, names::REASONS)?,
         observed: typed(take(&mut ebpf, names::OBSERVED)?, names::OBSERVED)?,
+        rules: RuleMaps {
+            control: typed(take(&mut ebpf, names::CONTROL)?, names::CONTROL)?,
+            base: typed(take(&mut ebpf, names::RULES)?, names::RULES)?,
+            prefixes: typed(take(&mut ebpf, names::PREFIXES)?, names::PREFIXES)?,
+            ports: typed(take(&mut ebpf, names::PORTS)?, names::PORTS)?,
+            protocols: typed(take(&mut ebpf, names::PROTOCOLS)?, names::PROTOCOLS)?,
+            held: Held::nothing(),
+            generation: 0,
+        },
         flush_log,
         ebpf,
     })

@@ -16,6 +16,7 @@ mod options;
 mod preflight;
 mod removal;
 mod roles;
+mod rules;
 mod select;
 mod stale;
 mod sweep;
@@ -110,11 +111,10 @@ impl Live {
     /// Whatever is missing, refused or contradictory; nothing stays attached then.
     pub fn start(options: &Options) -> Result<Self, Error> {
         preflight::check()?;
-        let mut watched = Watched::choose(options)?;
-        let mut loaded = load::load(options)?;
+        let watched = Watched::choose(options)?;
+        let loaded = load::load(options)?;
         let grace = GracePeriod::new().map_err(Error::GracePeriod)?;
-        watched.attach_all(&mut loaded)?;
-        Ok(Self {
+        let mut live = Self {
             watched,
             loaded,
             grace,
@@ -125,7 +125,11 @@ impl Live {
             removed: 0,
             ended: Totals::default(),
             stopped: false,
-        })
+        };
+        // Before anything is attached, so that nothing is counted that nobody wants.
+        live.set_rules(&options.rules)?;
+        live.watched.attach_all(&mut live.loaded)?;
+        Ok(live)
     }
 
     /// Hands on everything that is in the ring, keeps up with interfaces, and removes a slice of what is over.

@@ -2,6 +2,7 @@ use flowlog_ebpf::Timeouts;
 
 use super::attach::Kinds;
 use crate::limits::{RING_BYTES, TABLE_ENTRIES};
+use crate::record::rules::Rules;
 
 /// Which kind of hook may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Options {
     pub timeouts: Timeouts,
     /// Some task wants `start` records.
     pub report_start: bool,
+    /// What the tasks want: the kernel counts nothing else.
+    pub rules: Rules,
 }
 
 impl Default for Options {
@@ -54,6 +57,7 @@ impl Default for Options {
             ring_bytes: RING_BYTES,
             timeouts: Timeouts::default(),
             report_start: true,
+            rules: Rules::everything(),
         }
     }
 }

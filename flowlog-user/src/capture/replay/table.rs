@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use flowlog_abi::{Counters, FlowEntry, FlowKey, Ledger, REASONS, Reason, Report, hook};
+use flowlog_ebpf::fragments::{FIRST, FirstFragment, FragmentKey, LATER};
 use flowlog_ebpf::{
     Captured as Slice, Closed, Packet, Sight, Timeouts, acknowledge, add, alone, closed, expired, new_entry,
 };
@@ -17,6 +18,9 @@ use crate::record::EndReason;
 /// The kernel side sweeps its table about once a second.
 const SWEEP_NS: u64 = 1_000_000_000;
 
+/// First fragments that are remembered, as in the kernel.
+const FIRSTS_MAX: usize = 4096;
+
 /// Connections in the order in which they began, so that a replay is repeatable.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -24,6 +28,7 @@ pub(super) struct Table {
     report_start: bool,
     ids: HashMap<FlowKey, u64>,
     open: BTreeMap<u64, (FlowKey, FlowEntry)>,
+    firsts: HashMap<FragmentKey, FirstFragment>,
     now_ns: u64,
     swept_ns: u64,
     counters: Counters,
@@ -40,6 +45,7 @@ impl Table {
             report_start,
             ids: HashMap::new(),
             open: BTreeMap::new(),
+            firsts: HashMap::new(),
             now_ns: 0,
             swept_ns: 0,
             counters: Counters::default(),
@@ -61,7 +67,10 @@ impl Table {
         self.counters.seen_packets += 1;
         self.counters.seen_bytes += bytes;
         match parsed {
-            Ok(packet) => self.packet(&packet, frame.time_ns, bytes, sink),
+            Ok(mut packet) => {
+                self.complete(&mut packet);
+                self.packet(&packet, frame.time_ns, bytes, sink);
+            }
             Err(reason) => {
                 let (packets, sum) = match reason {
                     Reason::Arp | Reason::Llc | Reason::OtherEthertype => {
@@ -78,9 +87,28 @@ impl Table {
         }
     }
 
+    /// Remembers a first fragment; gives a later one the ports of its first.
+    fn complete(&mut self, packet: &mut Packet) {
+        let key = FragmentKey::of(packet);
+        if packet.fragment & FIRST != 0 {
+            if self.firsts.len() >= FIRSTS_MAX {
+                self.firsts.retain(|_, first| !first.is_over(self.now_ns));
+            }
+            if self.firsts.len() >= FIRSTS_MAX {
+                self.firsts.clear();
+            }
+            self.firsts.insert(key, FirstFragment::of(packet, self.now_ns));
+        } else if packet.fragment & LATER != 0
+            && let Some(first) = self.firsts.get_mut(&key)
+        {
+            first.complete(packet, self.now_ns);
+        }
+    }
+
     fn packet(&mut self, packet: &Packet, time_ns: u64, bytes: u64, sink: Sink<'_>) {
         let (key, direction) = packet.key();
-        let sight = Sight { hook: side_of(packet), ifindex: 0, now_ns: time_ns, packets: 1, bytes };
+        let sight =
+            Sight { hook: side_of(packet), ifindex: 0, now_ns: time_ns, packets: 1, bytes, generation: 0 };
         if let Some(id) = self.ids.get(&key).copied()
             && self.open.get(&id).is_some_and(|(_, entry)| reopens(packet, entry))
         {

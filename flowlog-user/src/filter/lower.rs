@@ -1,0 +1,57 @@
+//! A task's filters as rules for the kernel: never narrower than the filters themselves.
+//!
+//! Only what is the same for every packet of a connection can be asked there. A field that cannot be asked is left out,
+//! which widens; so are all excludes, since the connection that one of them takes may have records that it does not.
+
+use flowlog_abi::protocol;
+
+use super::{Matcher, Spec};
+use crate::record::End;
+use crate::record::rules::{Group, Rules};
+
+/// Protocols whose records have ports.
+const WITH_PORTS: [u8; 3] = [protocol::TCP, protocol::UDP, protocol::SCTP];
+
+impl Spec {
+    /// Adds what this task wants to the rules.
+    pub fn lower(&self, rules: &mut Rules) {
+        if self.include.is_empty() {
+            rules.groups.push(Group::default());
+        }
+        for filter in &self.include {
+            let mut group = Group::default();
+            for matcher in &filter.0 {
+                narrow(&mut group, matcher);
+            }
+            rules.groups.push(group);
+        }
+    }
+}
+
+fn narrow(group: &mut Group, matcher: &Matcher) {
+    match matcher {
+        Matcher::Ip(End::Source, addresses) => group.source = Some(addresses.prefixes().collect()),
+        Matcher::Ip(End::Destination, addresses) => group.destination = Some(addresses.prefixes().collect()),
+        Matcher::Port(end, ports) => {
+            let numbers = Some(ports.numbers().collect());
+            match end {
+                End::Source => group.source_ports = numbers,
+                End::Destination => group.destination_ports = numbers,
+            }
+            group.only_protocols(WITH_PORTS);
+        }
+        Matcher::Protocol(protocols) => group.only_protocols(protocols.numbers()),
+        Matcher::TcpFlags(_) => group.only_protocols([protocol::TCP]),
+        Matcher::IpVersion(numbers) => {
+            group.versions = Some(
+                [(1, 4), (2, 6)]
+                    .iter()
+                    .filter(|(hubble, _)| numbers.matches(*hubble))
+                    .map(|(_, ip)| *ip)
+                    .collect(),
+            );
+        }
+        // Not the same in both orientations, or not for each packet.
+        _ => {}
+    }
+}

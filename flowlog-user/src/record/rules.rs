@@ -1,0 +1,56 @@
+//! What tasks ask of a connection that is the same for each of its packets in both orientations: what the kernel can
+//! test before anything is counted.
+
+use std::collections::BTreeSet;
+
+/// A prefix of IPv6 addresses; IPv4 is IPv4-mapped (`::ffff:a.b.c.d`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix {
+    /// Bits that count, 0 to 128.
+    pub length: u8,
+    /// The address; bits that do not count are 0.
+    pub bits: u128,
+}
+
+/// One alternative: every part that is given must hold. The default takes everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Group {
+    /// Where a sender's address must lie.
+    pub source: Option<BTreeSet<Prefix>>,
+    /// Where a receiver's address must lie.
+    pub destination: Option<BTreeSet<Prefix>>,
+    /// Ports of the sender.
+    pub source_ports: Option<BTreeSet<u16>>,
+    /// Ports of the receiver.
+    pub destination_ports: Option<BTreeSet<u16>>,
+    /// IP protocol numbers.
+    pub protocols: Option<BTreeSet<u8>>,
+    /// IP versions: 4, 6.
+    pub versions: Option<BTreeSet<u8>>,
+}
+
+/// The alternatives of all tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// A connection that fits none of these is wanted by nobody.
+    pub groups: Vec<Group>,
+}
+
+impl Group {
+    /// Asks for one of these protocols too.
+    pub fn only_protocols(&mut self, protocols: impl IntoIterator<Item = u8>) {
+        let wanted: BTreeSet<u8> = protocols.into_iter().collect();
+        self.protocols = Some(match &self.protocols {
+            Some(before) => before.intersection(&wanted).copied().collect(),
+            None => wanted,
+        });
+    }
+}
+
+impl Rules {
+    /// Everything is wanted.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self { groups: vec![Group::default()] }
+    }
+}
