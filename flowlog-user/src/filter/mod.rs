@@ -10,6 +10,7 @@
 
 mod address;
 mod cel;
+mod condition;
 mod decision;
 mod enumeration;
 mod event_type;
@@ -35,6 +36,7 @@ mod text;
 mod url;
 mod workload;
 
+pub use condition::Conditions;
 pub use decision::Decision;
 pub use matcher::Matcher;
 pub use spec::{FlowFilter, NOT_RECORDED, Spec};
@@ -46,13 +48,18 @@ use crate::record::{Facts, Flow, Node, Seen};
 pub struct Filter {
     include: Vec<FlowFilter>,
     exclude: Vec<FlowFilter>,
+    conditions: Conditions,
 }
 
 impl Filter {
     /// Compiles a spec. Cannot fail: [`Spec::read`] has checked everything.
     #[must_use]
     pub fn new(spec: &Spec) -> Self {
-        Self { include: spec.include.clone(), exclude: spec.exclude.clone() }
+        Self {
+            include: spec.include.clone(),
+            exclude: spec.exclude.clone(),
+            conditions: spec.conditions.clone(),
+        }
     }
 
     /// Whether the task wants the flow.
@@ -65,6 +72,6 @@ impl Filter {
     #[must_use]
     pub fn takes(&self, facts: &impl Facts) -> bool {
         let any = |filters: &[FlowFilter]| filters.iter().any(|filter| filter.matches(facts));
-        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
+        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude) && self.conditions.hold(facts)
     }
 }

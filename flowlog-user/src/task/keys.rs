@@ -54,7 +54,6 @@ const NOT_SERVED: &[(&str, AsksNothing)] = &[
     ("format", |tree| matches!(&tree.value, Value::Scalar { text, .. } if text == "json")),
     ("start", never),
     ("rateLimit", never),
-    ("where", never),
     ("anonymize", never),
     ("sample", never),
     ("hold", never),

@@ -1,3 +1,4 @@
+mod conditions;
 mod files;
 mod filters;
 mod golden;

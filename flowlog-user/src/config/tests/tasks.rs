@@ -88,7 +88,6 @@ fn values_out_of_bounds_are_refused() {
         ("aggregationInterval: 30s", "not served by this version yet; remove it"),
         ("format: parquet", "not served by this version yet; remove it"),
         ("start: 2026-03-14T09:26:54Z", "not served by this version yet; remove it"),
-        ("where: {}", "not served by this version yet; remove it"),
         ("fileSync: always", "unknown fileSync `always`; expected one of none, frame, interval"),
         ("onFull: delete-oldest", "unknown onFull `delete-oldest`; did you mean `deleteOldest`?"),
         ("fileUser: \"a:b\"", "expected a name or a number, found the string \"a:b\""),
