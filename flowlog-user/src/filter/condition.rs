@@ -83,6 +83,11 @@ impl Conditions {
         Self(conditions)
     }
 
+    /// Their names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|(name, _)| *name)
+    }
+
     /// The first condition that does not hold.
     pub(super) fn failing(&self, facts: &impl Facts) -> Option<&'static str> {
         self.0.iter().find(|(_, condition)| !condition.holds(facts)).map(|(name, _)| *name)

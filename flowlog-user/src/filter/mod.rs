@@ -38,6 +38,7 @@ mod workload;
 
 pub use condition::Conditions;
 pub use decision::Decision;
+pub use lower::Division;
 pub use matcher::Matcher;
 pub use spec::{FlowFilter, NOT_RECORDED, Spec};
 
