@@ -1,6 +1,6 @@
 //! Room 4, filter: which records a task wants.
 //!
-//! In: a task's `includeFilters` and `excludeFilters` as a [`Spec`], and decoded [`Flow`]s. Out: yes or no. The language
+//! In: a task's `includeFilters`, `excludeFilters` and `where` as a [`Spec`], and records. Out: yes or no. The language
 //! is Hubble's `FlowFilter` with its exact semantics: values inside a field are alternatives, fields of a filter must
 //! all match, filters of a list are alternatives, and no exclude filter may match. What never happens here: I/O,
 //! allocation per flow, failure while matching; whatever can be wrong is found when the spec is read.

@@ -135,7 +135,7 @@ fn filter(tree: &Tree, problems: &mut Problems) -> FlowFilter {
     for (name, entry) in fields.iter() {
         let Some(matcher) = matcher(name, entry, problems) else { continue };
         if !matcher.is_recorded() {
-            let message = format!("sees nothing: {NOT_RECORDED} what `{name}` looks at");
+            let message = format!("sees nothing: {NOT_RECORDED} what `{name}` asks for");
             problems.warning(&entry.place, message);
         }
         matchers.push(matcher);
