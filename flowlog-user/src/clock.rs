@@ -3,7 +3,13 @@
 //! Kernel time stamps are CLOCK_MONOTONIC; [`Clock`] turns them into wall time with an offset measured anew for each
 //! batch, so that a step of the wall clock reaches records within one batch.
 
-use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
 
 /// Nanoseconds since the Unix epoch.
 #[must_use]
@@ -68,9 +74,89 @@ impl Clock {
     }
 }
 
+/// A moment as in records: RFC 3339 in UTC.
+#[must_use]
+pub fn rfc3339(ns: i64) -> String {
+    jiff::Timestamp::from_nanosecond(ns.into()).unwrap_or_default().to_string()
+}
+
+/// Wakes at a moment of wall time, and when the wall clock is set.
+#[derive(Debug)]
+pub struct Alarm(OwnedFd);
+
+impl Alarm {
+    /// One that is not set.
+    ///
+    /// # Errors
+    /// The system has no more of them.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?))
+    }
+
+    /// Sets it to a moment, nanoseconds since the Unix epoch. Without one it wakes only when the clock is set.
+    ///
+    /// # Errors
+    /// The system refuses the moment.
+    pub fn set(&self, at_ns: Option<i64>) -> io::Result<()> {
+        // A day far away instead of none: a disarmed timer does not hear of a step.
+        let at_ns = at_ns.unwrap_or(i64::MAX).max(1);
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let at = Timespec { tv_sec: at_ns / 1_000_000_000, tv_nsec: at_ns % 1_000_000_000 };
+        let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+        timerfd_settime(&self.0, flags, &Itimerspec { it_interval: zero, it_value: at })?;
+        Ok(())
+    }
+
+    /// Takes the wake-up in, so that it can be waited for again.
+    pub fn take(&self) {
+        // Fails when the clock was set (ECANCELED) or nothing has come: both are what the caller looks at the time for.
+        let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
+    }
+}
+
+impl AsRawFd for Alarm {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use rustix::event::{PollFd, PollFlags, poll};
+
     use super::*;
+
+    #[test]
+    fn an_alarm_wakes_at_its_moment_and_not_before() {
+        let alarm = Alarm::new().unwrap();
+        let woken = |ms: i64| {
+            let timeout = Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 };
+            poll(&mut [PollFd::new(&alarm, PollFlags::IN)], Some(&timeout)).unwrap() > 0
+        };
+        alarm.set(None).unwrap();
+        assert!(!woken(1));
+        let at_ns = wall_ns() + 50_000_000;
+        alarm.set(Some(at_ns)).unwrap();
+        assert!(woken(900));
+        assert!(wall_ns() >= at_ns);
+        alarm.take();
+        assert!(!woken(1));
+        alarm.set(Some(0)).unwrap();
+        assert!(woken(900));
+    }
+
+    /// 1,773,480,414 is 2026-03-14T09:26:54Z by `date -u -d ... +%s`.
+    #[test]
+    fn moments_are_rfc_3339() {
+        assert_eq!(rfc3339(1_773_480_414_000_000_000), "2026-03-14T09:26:54Z");
+        assert_eq!(rfc3339(1_773_480_414_120_000_000), "2026-03-14T09:26:54.12Z");
+    }
 
     #[test]
     fn only_a_step_moves_the_offset() {

@@ -45,6 +45,19 @@ pub const UPDATE_INTERVAL_MS_MIN: u64 = 1_000;
 /// Milliseconds that a task's `fileRotationInterval` must have.
 pub const ROTATION_INTERVAL_MS_MIN: u64 = 1_000;
 
+/// Bytes of `audit.log` after which it is put aside as `audit.log.1` (and what was there before is gone).
+pub const AUDIT_BYTES_MAX: u64 = 16 << 20;
+
+/// Milliseconds for which a task file must be absent before its tasks go: editors and ConfigMaps take files away for
+/// a moment.
+pub const CONFIG_GONE_MS: u64 = 50;
+
+/// Milliseconds after which a burst of changes is read even though it goes on.
+pub const CONFIG_SETTLE_MS_MAX: u64 = 250;
+
+/// Milliseconds between two looks at all task files, whatever was notified.
+pub const CONFIG_POLL_MS: u64 = 5_000;
+
 /// Bytes that a regular expression of a filter may take when compiled.
 pub const REGEX_BYTES_MAX: usize = 4 << 20;
 

@@ -13,12 +13,13 @@ use cli::{Command, Flowlog};
 
 fn main() -> ExitCode {
     let arguments = Flowlog::parse();
-    logging(arguments.verbose);
+    logging(arguments.verbose, matches!(arguments.command, Command::Run(_)));
     cli::open_files::raise();
     let outcome = match arguments.command {
         Command::Run(run) => cli::run::run(&run),
         Command::Check(check) => cli::check::check(&check),
         Command::Cat(cat) => cli::cat::cat(&cat),
+        Command::Verify(verify) => cli::verify::verify(&verify),
         Command::Replay(replay) => cli::replay::replay(&replay),
         Command::Explain(explain) => cli::explain::explain(&explain),
         Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),
@@ -43,19 +44,21 @@ fn with_causes(error: &anyhow::Error) -> String {
     })
 }
 
-/// Text on a terminal, JSON lines elsewhere; always to stderr, since stdout is for data.
-fn logging(verbose: bool) {
+/// Text on a terminal; elsewhere JSON lines from the daemon, whose log a machine collects, and text from everything
+/// else. Always to stderr, since stdout is for data.
+fn logging(verbose: bool, daemon: bool) {
     let level = if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let targets = Targets::new().with_default(LevelFilter::WARN).with_target("flowlog", level);
     let terminal = stderr().is_terminal();
     let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let text = terminal.then(|| {
+    let plain = terminal || !daemon;
+    let text = plain.then(|| {
         tracing_subscriber::fmt::layer()
             .with_writer(stderr)
             .with_ansi(colour)
             .with_target(false)
             .without_time()
     });
-    let json = (!terminal).then(|| tracing_subscriber::fmt::layer().json().with_writer(stderr));
+    let json = (!plain).then(|| tracing_subscriber::fmt::layer().json().with_writer(stderr));
     tracing_subscriber::registry().with(text).with(json).with(targets).init();
 }

@@ -3,9 +3,13 @@
 //! In: batches of flows by cadence, with the node they were seen on. Out: chunks of whole records to the writer of each
 //! task. Flows are enriched once, and encoded once for each distinct mask, however many tasks share it.
 
+mod stage;
+
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -13,10 +17,13 @@ use crate::clock::wall_ns;
 use crate::decode::Flows;
 use crate::encode::{foreign, json};
 use crate::enrich::Enricher;
+use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
 use crate::record::{Flow, Foreign, Node};
-use crate::task::{Finished, Overflow, Plan, Planned, Running};
+use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, Running, Spec};
 use crate::write::{Chunk, Error, Roots};
+
+pub use stage::{Built, Seat, Stage, Swap};
 
 /// One batch on its way.
 #[derive(Debug)]
@@ -27,12 +34,12 @@ pub struct Batch {
     pub node: Arc<Node>,
 }
 
-/// A task in the pipeline. `running` is taken out when its end time has passed.
+/// A task in the pipeline.
 #[derive(Debug)]
 struct Lane {
     planned: Planned,
     mask: usize,
-    running: Option<Running>,
+    running: Running,
 }
 
 /// The tasks, ready for batches.
@@ -41,37 +48,59 @@ pub struct Pipeline {
     lanes: Vec<Lane>,
     masks: Vec<(u8, Mask)>,
     lines: Vec<Lines>,
+    roots: Arc<Roots>,
     enricher: Enricher,
     overflow: Overflow,
-    finished: Vec<Finished>,
     /// Events recorded elsewhere have been shown.
     recorded: bool,
 }
 
+/// What [`Pipeline::apply`] has left to do, and what went wrong.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// Tasks that write what is queued and close, beside everything else.
+    pub closing: Vec<Closing>,
+    /// Tasks whose file was another's until now and could not be opened; they do not run.
+    pub failed: Vec<(String, Error)>,
+}
+
 impl Pipeline {
-    /// Opens every task's file and starts its writer; all or nothing. A task whose end has passed is not opened.
+    /// No task yet.
+    #[must_use]
+    pub const fn new(roots: Arc<Roots>, enricher: Enricher, overflow: Overflow) -> Self {
+        Self {
+            lanes: Vec::new(),
+            masks: Vec::new(),
+            lines: Vec::new(),
+            roots,
+            enricher,
+            overflow,
+            recorded: false,
+        }
+    }
+
+    /// Opens every task's file and starts its writer; all or nothing. A task whose end has passed, or whose start is
+    /// yet to come, is not opened.
     ///
     /// # Errors
     /// Every task that could not be started.
     pub fn start(
         plan: Plan,
-        roots: &Roots,
+        roots: &Arc<Roots>,
         enricher: Enricher,
         overflow: Overflow,
     ) -> Result<Self, Vec<Error>> {
-        let mut pipeline = Self {
-            lanes: Vec::with_capacity(plan.tasks.len()),
-            masks: Vec::new(),
-            lines: Vec::new(),
-            enricher,
-            overflow,
-            finished: Vec::new(),
-            recorded: false,
-        };
+        let mut pipeline = Self::new(Arc::clone(roots), enricher, overflow);
         let mut errors = Vec::new();
         for planned in plan.tasks {
-            if let Err(error) = pipeline.add(planned, roots) {
-                errors.push(error);
+            let name = &planned.spec.name;
+            if planned.spec.phase(wall_ns()) != Phase::Running {
+                tracing::info!(task = %name, "this is not between the task's start and end; its file is not opened");
+                continue;
+            }
+            match open(&planned.spec, roots, Arc::default()) {
+                Ok(running) => pipeline.seat(planned, running),
+                Err(error) => errors.push(error),
             }
         }
         if errors.is_empty() {
@@ -81,24 +110,67 @@ impl Pipeline {
         Err(errors)
     }
 
-    fn add(&mut self, planned: Planned, roots: &Roots) -> Result<(), Error> {
-        if over(&planned, wall_ns()) {
-            tracing::info!(task = %planned.spec.name, "the task's end has passed; its file is not opened");
-            return Ok(());
-        }
-        let (running, salvaged) = Running::start(&planned.spec.file, roots)?;
-        if let Some(salvaged) = salvaged {
-            tracing::warn!(task = %planned.spec.name, file = %salvaged.path.display(), records = salvaged.records,
-                damaged = salvaged.damaged, "an earlier process did not close its file; it was finished for it");
-        }
+    fn seat(&mut self, planned: Planned, running: Running) {
         let wanted = (planned.cadence, planned.mask);
         let mask = self.masks.iter().position(|mask| *mask == wanted).unwrap_or_else(|| {
             self.masks.push(wanted);
             self.lines.push(Lines::default());
             self.masks.len() - 1
         });
-        self.lanes.push(Lane { planned, mask, running: Some(running) });
-        Ok(())
+        self.lanes.push(Lane { planned, mask, running });
+    }
+
+    /// Replaces the tasks, between two batches. Those that stay keep writer, counters and place; what is not in the
+    /// swap is told to close, which nothing waits for unless its file is wanted by another task.
+    pub fn apply(&mut self, swap: Swap) -> Applied {
+        let mut before: HashMap<String, Lane> =
+            self.lanes.drain(..).map(|lane| (lane.planned.spec.name.clone(), lane)).collect();
+        self.masks.clear();
+        self.lines.clear();
+        let mut late = Vec::new();
+        for seat in swap.seats {
+            match seat {
+                Seat::Keep(name) => {
+                    if let Some(lane) = before.remove(&name) {
+                        self.seat(lane.planned, lane.running);
+                    }
+                }
+                Seat::Change(planned) => {
+                    if let Some(lane) = before.remove(&planned.spec.name) {
+                        if planned.spec.file != lane.planned.spec.file {
+                            lane.running.reshape(planned.spec.file.clone());
+                        }
+                        self.seat(*planned, lane.running);
+                    }
+                }
+                Seat::Open(planned, running) => self.seat(*planned, running),
+                Seat::OpenLater(planned, counters) => late.push((*planned, counters)),
+            }
+        }
+        let leaving = before.into_values().map(|lane| {
+            let ended = lane.planned.spec.phase(wall_ns()) == Phase::Ended;
+            let why =
+                if ended { "the task's end has come" } else { "the task was removed or its file moved" };
+            (lane.planned.spec.file.live_path(), lane.running.close_because(why))
+        });
+        let (awaited, closing): (Vec<_>, Vec<_>) = leaving
+            .partition(|(path, _)| late.iter().any(|(planned, _)| planned.spec.file.live_path() == *path));
+        let mut applied = Applied {
+            closing: closing.into_iter().map(|(_, closing)| closing).collect(),
+            failed: Vec::new(),
+        };
+        // Seldom: files change hands, so the one has to be closed before the other is opened.
+        while awaited.iter().any(|(_, closing)| !closing.is_done()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        applied.closing.extend(awaited.into_iter().map(|(_, closing)| closing));
+        for (planned, counters) in late {
+            match open(&planned.spec, &self.roots, counters) {
+                Ok(running) => self.seat(planned, running),
+                Err(error) => applied.failed.push((planned.spec.name, error)),
+            }
+        }
+        applied
     }
 
     /// Shows a batch to every task.
@@ -110,16 +182,14 @@ impl Pipeline {
             lines.clear();
         }
         let now_ns = wall_ns();
-        for lane in &mut self.lanes {
-            if over(&lane.planned, now_ns) {
-                let ended =
-                    lane.running.take().map(|running| running.finish_because("the task's end has come"));
-                self.finished.extend(ended);
+        for Lane { planned, mask, running } in &self.lanes {
+            // The control plane takes it out; until then nothing more is written.
+            if planned.spec.phase(now_ns) == Phase::Ended {
+                continue;
             }
-            let Some(running) = &lane.running else { continue };
-            let Some(flows) = batch.flows.get(usize::from(lane.planned.cadence)) else { continue };
-            let Some(lines) = self.lines.get_mut(lane.mask) else { continue };
-            if let Some(chunk) = take(flows, &batch.node, &lane.planned, running, lines) {
+            let Some(flows) = batch.flows.get(usize::from(planned.cadence)) else { continue };
+            let Some(lines) = self.lines.get_mut(*mask) else { continue };
+            if let Some(chunk) = take(flows, &batch.node, planned, running, lines) {
                 running.write(chunk, self.overflow);
             }
         }
@@ -132,13 +202,12 @@ impl Pipeline {
             lines.clear();
         }
         let now_ns = wall_ns();
-        for lane in &mut self.lanes {
-            if over(&lane.planned, now_ns) {
-                self.finished.extend(lane.running.take().map(Running::finish));
+        for Lane { planned, mask, running } in &self.lanes {
+            if planned.spec.phase(now_ns) == Phase::Ended {
+                continue;
             }
-            let Some(running) = &lane.running else { continue };
-            let Some(lines) = self.lines.get_mut(lane.mask) else { continue };
-            let (filter, mask) = (&lane.planned.filter, &lane.planned.mask);
+            let Some(lines) = self.lines.get_mut(*mask) else { continue };
+            let (filter, mask) = (&planned.filter, &planned.mask);
             let chunk = collect(events, running, |at, event, chunk| {
                 if !filter.takes(event) {
                     return None;
@@ -155,21 +224,28 @@ impl Pipeline {
 
     /// Tasks that are running.
     pub fn running(&self) -> impl Iterator<Item = &Running> {
-        self.lanes.iter().filter_map(|lane| lane.running.as_ref())
+        self.lanes.iter().map(|lane| &lane.running)
     }
 
     /// Writes what is queued and closes every file.
-    pub fn finish(mut self) -> Vec<Finished> {
-        let running: Vec<Running> = self.lanes.drain(..).filter_map(|lane| lane.running).collect();
-        let finish = if self.recorded { Running::finish_recorded } else { Running::finish };
-        self.finished.extend(running.into_iter().map(finish));
-        self.finished
+    pub fn finish(self) -> Vec<Finished> {
+        // What was recorded elsewhere is written as it came, without a last line of ours.
+        let close =
+            |running: Running| if self.recorded { running.close_because("") } else { running.close() };
+        // All are told before any is waited for: one that hangs must not keep the others from closing.
+        let closing: Vec<Closing> = self.lanes.into_iter().map(|lane| close(lane.running)).collect();
+        closing.into_iter().map(Closing::wait).collect()
     }
 }
 
-/// Whether the task's end has passed.
-fn over(task: &Planned, now_ns: i64) -> bool {
-    task.spec.end.is_some_and(|end| end.as_nanosecond() <= i128::from(now_ns))
+/// Opens a task's file and says what was found there.
+fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<Running, Error> {
+    let (running, salvaged) = Running::start(&spec.file, roots, counters)?;
+    if let Some(salvaged) = salvaged {
+        tracing::warn!(task = %spec.name, file = %salvaged.path.display(), records = salvaged.records,
+            damaged = salvaged.damaged, "an earlier process did not close its file; it was finished for it");
+    }
+    Ok(running)
 }
 
 /// The records of one task from one batch; counts every flow.

@@ -71,6 +71,8 @@ impl Daemon {
             .arg(tasks)
             .arg("--log-root")
             .arg(logs)
+            .arg("--state-dir")
+            .arg(logs.with_file_name("state"))
             .args(["-o", "json"])
             .args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);

@@ -211,7 +211,8 @@ fn refused(netns: &Netns, prefix: &[&str], tasks: &Path, logs: &Path, more: &[&s
     let mut words: Vec<&str> = prefix.to_vec();
     words.push(binary.to_str().context("path")?);
     let mut command: Command = netns.command(words[0]);
-    command.args(&words[1..]).arg("run").arg("--tasks").arg(tasks).arg("--log-root").arg(logs).args(more);
+    command.args(&words[1..]).arg("run").arg("--tasks").arg(tasks).arg("--log-root").arg(logs);
+    command.arg("--state-dir").arg(logs.with_file_name("state")).args(more);
     Ok(command.stdin(Stdio::null()).output()?)
 }
 

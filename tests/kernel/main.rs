@@ -13,6 +13,7 @@ mod packets;
 mod perf;
 mod racing;
 mod rejecting;
+mod reload;
 mod removal;
 mod reporting;
 mod reusing;

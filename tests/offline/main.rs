@@ -1,7 +1,9 @@
 //! Tests that need no privilege: captures through the same rooms, and the binary's manners.
 #![cfg(test)]
 
+mod check;
 mod explain;
+mod files;
 mod hubble;
 mod limits;
 mod prefilter;

@@ -9,7 +9,7 @@ use flowlog_user::clock::Clock;
 use flowlog_user::config;
 use flowlog_user::decode::{Cadence, Decoder};
 use flowlog_user::record::{EndReason, Flow, Node};
-use flowlog_user::task::Plan;
+use flowlog_user::task::{Plan, rules};
 use proptest::prelude::*;
 
 const ADDRESSES: [&str; 8] = [
@@ -126,7 +126,7 @@ fn records(packet: &Packet, answered: bool) -> (FlowKey, Vec<Flow>) {
         add(&mut entry, 1 - direction, packet, &sight);
     }
     let cadence = Cadence { start: true, update: true, end: true, interval_ns: 1 };
-    let mut decoder = Decoder::new(vec![cadence]);
+    let mut decoder = Decoder::new([Some(cadence), None, None, None]);
     let mut flows = decoder.flows();
     let last: Report = report(&key, &entry);
     decoder.end(&last, EndReason::Idle, Clock::wall(), &mut flows);
@@ -138,7 +138,7 @@ proptest! {
 
     #[test]
     fn whatever_a_task_would_log_passes(plan in plan(5), packets in prop::collection::vec(packet(), 40)) {
-        let tables = Tables::new(&plan.rules());
+        let tables = Tables::new(&rules(plan.tasks.iter().map(|task| &task.spec)));
         let node = Node::default();
         for (packet, answered) in &packets {
             let (key, flows) = records(packet, *answered);
@@ -155,7 +155,7 @@ proptest! {
     /// With more filters than there are bits for.
     #[test]
     fn many_tasks_widen_and_never_narrow(plan in plan(60), packets in prop::collection::vec(packet(), 20)) {
-        let tables = Tables::new(&plan.rules());
+        let tables = Tables::new(&rules(plan.tasks.iter().map(|task| &task.spec)));
         let node = Node::default();
         for (packet, answered) in &packets {
             let (key, flows) = records(packet, *answered);
@@ -173,7 +173,7 @@ fn what_nobody_wants_is_rejected() {
                 [{source_ip: [10.0.0.0/31], destination_port: [\"443\"], protocol: [tcp]}]}";
     std::fs::write(file.path(), format!("flowLogs:\n  - {task}\n")).expect("room");
     let plan = config::load(&[file.path().to_owned()]).expect("a task").plan;
-    let tables = Tables::new(&plan.rules());
+    let tables = Tables::new(&rules(plan.tasks.iter().map(|task| &task.spec)));
     let passes = |source: &str, source_port, destination: &str, destination_port, protocol| {
         let packet = Packet {
             source: octets(source),

@@ -35,6 +35,13 @@ fn main(mut args: lexopt::Parser) -> Result<()> {
             other => return Err(cli::unexpected("run", &other)),
         }
     }
+    // `-- cat` or a word without a dash would only fail after the build.
+    if let Some(word) = passed.first().filter(|word| !word.to_string_lossy().starts_with('-')) {
+        bail!(
+            "`{}` is no option of `flowlog run`; write e.g. `cargo xtask run -- --interface eth0 --for 30s`",
+            word.to_string_lossy()
+        );
+    }
     let toolchain = setup::ensure(options)?;
     say::step("building the eBPF object");
     build_ebpf::build(&toolchain)?;

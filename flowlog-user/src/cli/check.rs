@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::Format;
-use super::tasks::{load, problems};
+use super::summary::bytes;
+use super::tasks::{describe, disk_bytes_max, load, problems, to_json};
 
 /// Arguments of `flowlog check`.
 #[derive(Args, Debug)]
@@ -28,12 +29,7 @@ pub(crate) struct CheckArgs {
 /// # Errors
 /// When stdout cannot be written.
 pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
-    if let Some(missing) = arguments.paths.iter().find(|path| std::fs::metadata(path).is_err()) {
-        let why = std::fs::metadata(missing).err().map(|error| error.to_string()).unwrap_or_default();
-        tracing::error!(path = %missing.display(), why, "cannot read");
-        return Ok(ExitCode::from(2));
-    }
-    let (plan, found) = load(&arguments.paths);
+    let (plan, found, readable) = load(&arguments.paths);
     let valid = found.errors.is_empty() && (!arguments.strict || found.warnings.is_empty());
     let mut out = stdout().lock();
     match arguments.output {
@@ -47,9 +43,9 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
                     })
                     .collect()
             };
-            let tasks: Vec<_> =
-                plan.iter().flat_map(|plan| &plan.tasks).map(|task| &task.spec.name).collect();
+            let tasks: Vec<_> = plan.iter().flat_map(|plan| &plan.tasks).map(to_json).collect();
             let answer = serde_json::json!({ "valid": valid, "tasks": tasks,
+                "total_bytes_max": plan.as_ref().and_then(disk_bytes_max),
                 "errors": list(&found.errors), "warnings": list(&found.warnings) });
             writeln!(out, "{answer}")?;
         }
@@ -58,9 +54,18 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
                 writeln!(out, "{line}")?;
             }
             for task in plan.iter().flat_map(|plan| &plan.tasks) {
-                writeln!(out, "{}", super::tasks::describe(task))?;
+                writeln!(out, "{}", describe(task))?;
+            }
+            if let Some(plan) = plan.as_ref().filter(|plan| plan.tasks.len() > 1)
+                && let Some(total) = disk_bytes_max(plan)
+            {
+                writeln!(out, "together: at most {} on disk", bytes(total))?;
             }
         }
     }
-    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match (readable, valid) {
+        (false, _) => ExitCode::from(2),
+        (true, true) => ExitCode::SUCCESS,
+        (true, false) => ExitCode::FAILURE,
+    })
 }

@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use flowlog_user::capture::live::{self, Live};
 use flowlog_user::capture::{CaptureLedger, Captured};
-use flowlog_user::clock::Clock;
-use flowlog_user::decode::{Cadence, Counts, Decoder, Flows};
+use flowlog_user::clock::{Clock, monotonic_ns};
+use flowlog_user::decode::{Cadences, Counts, Decoder, Flows};
 use flowlog_user::enrich;
 use flowlog_user::metrics::TaskCounters;
-use flowlog_user::pipeline::{Batch, Pipeline};
+use flowlog_user::pipeline::{Applied, Batch, Pipeline, Swap};
 use flowlog_user::record::Node;
+use flowlog_user::record::rules::Rules;
 use flowlog_user::task::Finished;
+
+use tokio::sync::oneshot;
 
 use super::Names;
 use super::live_line::Seen;
@@ -29,6 +32,9 @@ const BATCHES_WAITING: usize = 16;
 /// How often the capture thread tells what it has seen.
 const TELL: Duration = Duration::from_millis(500);
 
+/// How long the capture thread waits at most while other tasks are on their way.
+const HURRY: Duration = Duration::from_millis(2);
+
 /// What the control plane and the data plane share.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
@@ -36,6 +42,8 @@ pub(crate) struct Control {
     pub(crate) stop: AtomicBool,
     /// Set while somebody looks at [`Control::seen`].
     pub(crate) shown: AtomicBool,
+    /// Set while other tasks are on their way, so that they do not wait for an idle ring.
+    pub(crate) hurry: AtomicBool,
     /// Set when the capture has stopped by itself.
     pub(crate) failed: AtomicBool,
     seen: Mutex<Seen>,
@@ -50,6 +58,28 @@ impl Control {
     fn tell(&self, seen: Seen) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
     }
+}
+
+/// Other tasks from now on.
+pub(crate) struct Command {
+    /// For the kernel, before the change.
+    pub(crate) widened: Rules,
+    /// For the kernel, after it.
+    pub(crate) narrowed: Rules,
+    /// For the pipeline.
+    pub(crate) swap: Swap,
+    /// For the decoder.
+    pub(crate) cadences: Cadences,
+    /// Of the tasks that will run.
+    pub(crate) counters: Vec<Arc<TaskCounters>>,
+    /// Told what the pipeline has left, once the tasks are in force.
+    pub(crate) done: oneshot::Sender<Applied>,
+}
+
+/// What the worker does, in this order.
+enum Work {
+    Batch(Batch),
+    Swap(Swap, oneshot::Sender<Applied>),
 }
 
 /// What is left when the data plane has stopped.
@@ -82,17 +112,24 @@ impl DataPlane {
     pub(crate) fn start(
         live: Live,
         mut pipeline: Pipeline,
-        cadences: Vec<Cadence>,
+        cadences: Cadences,
         names: Names,
         control: Arc<Control>,
+        commands: Receiver<Command>,
     ) -> anyhow::Result<Self> {
-        let (sender, receiver): (SyncSender<Batch>, Receiver<Batch>) = sync_channel(BATCHES_WAITING);
+        let (sender, receiver): (SyncSender<Work>, Receiver<Work>) = sync_channel(BATCHES_WAITING);
         let tasks = pipeline.running().map(|task| Arc::clone(task.counters())).collect();
         let work = Builder::new()
             .name("flowlog-work".into())
             .spawn(move || {
-                for batch in receiver {
-                    pipeline.take(batch);
+                for work in receiver {
+                    match work {
+                        Work::Batch(batch) => pipeline.take(batch),
+                        Work::Swap(swap, done) => {
+                            // The receiver is gone only when the daemon stops; it waits for closing tasks there.
+                            let _ = done.send(pipeline.apply(swap));
+                        }
+                    }
                 }
                 pipeline.finish()
             })
@@ -100,7 +137,8 @@ impl DataPlane {
         let node = Arc::new(snapshot(&live, &names)?);
         let (changes, decoder) = (live.changes(), Decoder::new(cadences));
         let clock = Clock::measure();
-        let capture = Capture { live, clock, decoder, names, node, changes, tasks, control, sender };
+        let capture =
+            Capture { live, clock, decoder, names, node, changes, tasks, control, sender, commands };
         let capture = Builder::new()
             .name("flowlog-capture".into())
             .spawn(move || capture.run())
@@ -131,7 +169,8 @@ struct Capture {
     changes: u64,
     tasks: Vec<Arc<TaskCounters>>,
     control: Arc<Control>,
-    sender: SyncSender<Batch>,
+    sender: SyncSender<Work>,
+    commands: Receiver<Command>,
 }
 
 impl Capture {
@@ -144,7 +183,7 @@ impl Capture {
         let Self { mut live, mut decoder, node, sender, clock, .. } = self;
         let stopped = live.stop(&mut feed(&mut decoder, clock.again(), &mut out, &node, &sender));
         // The worker ends when it has taken the last batch and the sender is gone.
-        let _ = sender.send(Batch { flows: out, node });
+        let _ = sender.send(Work::Batch(Batch { flows: out, node }));
         let ledger = stopped.unwrap_or_else(|failure| {
             error.get_or_insert(failure.into());
             CaptureLedger::default()
@@ -171,11 +210,24 @@ impl Capture {
                 self.node = Arc::new(snapshot(&self.live, &self.names)?);
             }
             self.hand_on(out);
+            self.obey()?;
             if self.control.shown.load(Ordering::Relaxed) && told.elapsed() >= TELL {
                 told = Instant::now();
                 self.tell()?;
             }
-            self.live.wait(TELL);
+            self.live.wait(if self.control.hurry.load(Ordering::Relaxed) { HURRY } else { TELL });
+        }
+        Ok(())
+    }
+
+    /// Takes changes of the tasks: everything decoded before is on its way to the tasks before.
+    fn obey(&mut self) -> Result<(), live::Error> {
+        while let Ok(command) = self.commands.try_recv() {
+            self.live.set_rules(&command.widened)?;
+            self.decoder.change(command.cadences, monotonic_ns());
+            self.tasks = command.counters;
+            let _ = self.sender.send(Work::Swap(command.swap, command.done));
+            self.live.set_rules(&command.narrowed)?;
         }
         Ok(())
     }
@@ -184,7 +236,7 @@ impl Capture {
         if out.iter().any(|flows| !flows.is_empty()) {
             let flows = std::mem::replace(out, self.decoder.flows());
             // Fails only when the worker is gone; joining it says so.
-            let _ = self.sender.send(Batch { flows, node: Arc::clone(&self.node) });
+            let _ = self.sender.send(Work::Batch(Batch { flows, node: Arc::clone(&self.node) }));
         }
     }
 
@@ -214,7 +266,7 @@ fn feed<'a>(
     clock: Clock,
     out: &'a mut Flows,
     node: &'a Arc<Node>,
-    sender: &'a SyncSender<Batch>,
+    sender: &'a SyncSender<Work>,
 ) -> impl FnMut(Captured<'_>) + 'a {
     move |captured| {
         match captured {
@@ -223,7 +275,7 @@ fn feed<'a>(
         }
         if out.iter().map(Vec::len).sum::<usize>() >= BATCH_FLOWS {
             let flows = std::mem::replace(out, decoder.flows());
-            let _ = sender.send(Batch { flows, node: Arc::clone(node) });
+            let _ = sender.send(Work::Batch(Batch { flows, node: Arc::clone(node) }));
         }
     }
 }

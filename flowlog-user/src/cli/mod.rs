@@ -10,11 +10,15 @@ mod data_plane;
 pub(crate) mod explain;
 pub(crate) mod interfaces;
 mod live_line;
+mod notes;
 pub(crate) mod open_files;
+mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
 mod summary;
 mod tasks;
+mod triggers;
+pub(crate) mod verify;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +31,7 @@ use jiff::SignedDuration;
 /// connections are written, with which fields, to which compressed log file.
 #[derive(Debug, Parser)]
 #[command(
+    name = "flowlog",
     version,
     propagate_version = true,
     after_help = "\
@@ -58,6 +63,8 @@ pub(crate) enum Command {
     Check(check::CheckArgs),
     /// Print what is in log files and folders, live or finished, in order of time.
     Cat(cat::CatArgs),
+    /// Check whole log files: frames, checksums, lines, index; exit code 1 when anything is wrong.
+    Verify(verify::VerifyArgs),
     /// Put a capture file through the same parser, table, filters and writers, or recorded flows through filters and
     /// writers; needs no privilege.
     Replay(replay::ReplayArgs),

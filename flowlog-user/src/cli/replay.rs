@@ -35,7 +35,7 @@ pub(crate) struct ReplayArgs {
     /// Write the tasks' files here instead of where they say.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
-    /// Folder below which tasks may write; may be given several times [default: /var/log/flowlog, or --output-dir].
+    /// Folder below which tasks may write where they say; may be given several times.
     #[arg(long, value_name = "DIR", env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
     /// What to print at the end.
@@ -70,19 +70,23 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         roots.push(folder);
     }
     if roots.is_empty() {
-        roots.push(super::run::LOG_ROOT.into());
+        bail!(
+            "where to? give --output-dir DIR for files of this replay alone, or --log-root DIR to write where the tasks say \
+             (beside what a daemon wrote there)"
+        );
     }
     if !arguments.flows.is_empty() {
-        return recorded(arguments, plan, &Roots::new(&roots)?);
+        return recorded(arguments, plan, &Arc::new(Roots::new(&roots)?));
     }
     let timeouts = arguments.node.timeouts();
-    let cadences = tasks::cadences(&plan, timeouts.active_ns);
-    let report_start = cadences.iter().any(|cadence| cadence.start);
+    let cadences =
+        tasks::cadences(&plan.cadences.iter().copied().map(Some).collect::<Vec<_>>(), timeouts.active_ns);
+    let report_start = cadences.iter().flatten().any(|cadence| cadence.start);
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let (node_name, cluster_name) = arguments.node.names();
     let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;
     let node = Arc::new(node);
-    let roots = Roots::new(&roots)?.with_node(&node.name);
+    let roots = Arc::new(Roots::new(&roots)?.with_node(&node.name));
     let mut pipeline =
         Pipeline::start(plan, &roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;
 
@@ -116,7 +120,7 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Puts recorded events through filters, masks and writers.
-fn recorded(arguments: &ReplayArgs, plan: Plan, roots: &Roots) -> anyhow::Result<ExitCode> {
+fn recorded(arguments: &ReplayArgs, plan: Plan, roots: &Arc<Roots>) -> anyhow::Result<ExitCode> {
     let enricher = Enricher::new(Vec::new());
     let mut pipeline =
         Pipeline::start(plan, roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;

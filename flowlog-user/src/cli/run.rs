@@ -1,9 +1,10 @@
 //! `flowlog run`: the daemon.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -14,13 +15,15 @@ use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
 use flowlog_user::pipeline::{Pipeline, files};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::ledger::Books;
-use flowlog_user::task::{Overflow, Plan};
-use flowlog_user::write::{Error, Roots};
+use flowlog_user::task::Overflow;
+use flowlog_user::write::{Error, Roots, StateDir};
 use jiff::SignedDuration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::data_plane::{Control, DataPlane, Done};
 use super::live_line::LiveLine;
+use super::reload::Reload;
+use super::triggers::Triggers;
 use super::{Format, NodeArgs, summary, tasks};
 
 /// How long a stop may take before another signal cuts it short.
@@ -28,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the daemon may write unless told otherwise.
 pub(crate) const LOG_ROOT: &str = "/var/log/flowlog";
+
+/// Where it keeps what must outlive it, unless told otherwise.
+const STATE_DIR: &str = "/var/lib/flowlog";
 
 /// Arguments of `flowlog run`.
 #[derive(Args, Debug)]
@@ -43,6 +49,9 @@ pub(crate) struct RunArgs {
     /// Folder below which tasks may write; may be given several times.
     #[arg(long, value_name = "DIR", default_value = LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
+    /// Folder for what must outlive the daemon: the last accepted tasks and audit.log [default: /var/lib/flowlog].
+    #[arg(long, value_name = "DIR", env = "FLOWLOG_STATE_DIR")]
+    state_dir: Option<PathBuf>,
     /// Stop by itself after this time, e.g. 30s or 2h.
     #[arg(long = "for", value_name = "DURATION", value_parser = super::duration)]
     time: Option<SignedDuration>,
@@ -99,18 +108,17 @@ pub(crate) fn all(errors: &[Error]) -> anyhow::Error {
 /// When tasks are not valid, privileges or kernel are missing, a file cannot be opened, or an interface not attached;
 /// nothing stays attached or half written.
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
-    let plan = tasks::load_or_fail(&arguments.node.tasks)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let outcome = runtime.block_on(watch(arguments, plan));
+    let outcome = runtime.block_on(watch(arguments));
     // Not waiting for a thread that a second signal gave up.
     runtime.shutdown_background();
     outcome
 }
 
-fn options(arguments: &RunArgs, report_start: bool, rules: Rules) -> live::Options {
+fn options(arguments: &RunArgs, rules: Rules) -> live::Options {
     live::Options {
         interfaces: arguments.interface.clone(),
         exclude: arguments.exclude_interface.clone(),
@@ -122,25 +130,39 @@ fn options(arguments: &RunArgs, report_start: bool, rules: Rules) -> live::Optio
         table_entries: arguments.table_entries,
         ring_bytes: arguments.ring_bytes,
         timeouts: arguments.node.timeouts(),
-        report_start,
+        // A task that is added later may ask for it, and it is fixed when the programs are loaded.
+        report_start: true,
         rules,
     }
 }
 
-async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
-    // Before anything is attached or opened: from here on a signal means an orderly stop.
+/// The state folder. The default one may be missing or not be writable; one that was asked for may not.
+fn state(arguments: &RunArgs) -> anyhow::Result<Option<Arc<StateDir>>> {
+    let asked = arguments.state_dir.as_deref();
+    match StateDir::open(asked.unwrap_or(Path::new(STATE_DIR))) {
+        Ok(state) => Ok(Some(Arc::new(state))),
+        Err(error) if asked.is_some() => Err(error.into()),
+        Err(error) => {
+            tracing::warn!(%error, "accepted tasks are not kept, and there is no audit.log");
+            Ok(None)
+        }
+    }
+}
+
+async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
+    // Before anything is attached or opened: from here on a signal means an orderly stop, or a reload.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let control = Arc::new(Control::default());
+    let mut triggers = Triggers::new(Arc::clone(&control))?;
 
     let active_ns = arguments.node.timeouts().active_ns;
-    let cadences = tasks::cadences(&plan, active_ns);
-    let report_start = cadences.iter().any(|cadence| cadence.start);
-    let task_count = plan.tasks.len();
-    let rules = plan.rules();
-    let roots = Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?);
+    let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?));
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
-    let pipeline = Pipeline::start(plan, &roots, enricher, Overflow::Drop).map_err(|errors| all(&errors))?;
-    let live = match Live::start(&options(arguments, report_start, rules)) {
+    let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
+    let (mut reload, built) =
+        Reload::start(&arguments.node.tasks, roots, state(arguments)?, active_ns, &mut pipeline)?;
+    let live = match Live::start(&options(arguments, reload.rules())) {
         Ok(live) => live,
         Err(error) => {
             pipeline.finish();
@@ -148,9 +170,13 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
         }
     };
     let names = arguments.node.names();
-    announce(&live, task_count);
-    let control = Arc::new(Control::default());
-    let plane = DataPlane::start(live, pipeline, cadences, names, Arc::clone(&control))?;
+    let (commands, obeyed) = channel();
+    reload.connect(commands);
+    announce(&live, built.counters.len());
+    let cadences = tasks::cadences(&built.cadences, active_ns);
+    let plane = DataPlane::start(live, pipeline, cadences, names, Arc::clone(&control), obeyed)?;
+    triggers.before(reload.config());
+    triggers.after(true, reload.next_phase_ns());
 
     let mut line = arguments.live.then(LiveLine::new);
     control.shown.store(line.is_some(), Ordering::Relaxed);
@@ -163,6 +189,11 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
             () = &mut ended => break,
+            cause = triggers.next(reload.config()) => {
+                triggers.before(reload.config());
+                let again = reload.look(cause).await;
+                triggers.after(again, reload.next_phase_ns());
+            }
             _ = tick.tick() => {
                 if control.failed.load(Ordering::Relaxed) {
                     break;
@@ -179,7 +210,11 @@ async fn watch(arguments: &RunArgs, plan: Plan) -> anyhow::Result<ExitCode> {
     control.stop.store(true, Ordering::Relaxed);
     let joined = tokio::task::spawn_blocking(move || plane.join());
     tokio::select! {
-        done = joined => report(done??, arguments.output),
+        done = joined => {
+            let mut done = done??;
+            done.finished.extend(reload.finish());
+            report(done, arguments.output)
+        }
         urgent = asked_again() => {
             urgent?;
             bail!("asked twice to stop, so files that could not be closed yet keep their live names; the next start \

@@ -4,20 +4,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use flowlog_user::config;
-use flowlog_user::decode::Cadence;
+use flowlog_user::decode::{Cadence, Cadences};
 use flowlog_user::filter::NOT_RECORDED;
 use flowlog_user::record::Event;
-use flowlog_user::task::{Plan, Planned};
+use flowlog_user::task::{self, Plan, Planned};
 use flowlog_user::tree::{Problem, Problems};
 
 use super::summary::bytes;
 
-/// Loads task files; the plan is there only when nothing is wrong.
+/// Loads task files; the plan is there only when nothing is wrong. Last: whether every file could be read.
 #[must_use]
-pub(crate) fn load(paths: &[PathBuf]) -> (Option<Plan>, Problems) {
+pub(crate) fn load(paths: &[PathBuf]) -> (Option<Plan>, Problems, bool) {
     match config::load(paths) {
-        Ok(loaded) => (Some(loaded.plan), Problems { errors: Vec::new(), warnings: loaded.warnings }),
-        Err(error) => (None, error.problems().clone()),
+        Ok(loaded) => (Some(loaded.plan), Problems { errors: Vec::new(), warnings: loaded.warnings }, true),
+        Err(error) => {
+            let readable = matches!(error, config::Error::Invalid(_));
+            (None, error.problems().clone(), readable)
+        }
     }
 }
 
@@ -38,7 +41,7 @@ pub(crate) fn load_for_recorded(paths: &[PathBuf]) -> anyhow::Result<Plan> {
 }
 
 fn load_with_warnings(paths: &[PathBuf], tell: impl Fn(&Problem) -> bool) -> anyhow::Result<Plan> {
-    let (plan, found) = load(paths);
+    let (plan, found, _) = load(paths);
     for warning in found.warnings.iter().filter(|warning| tell(warning)) {
         tracing::warn!("{warning}");
     }
@@ -73,13 +76,44 @@ pub(crate) fn describe(task: &Planned) -> String {
         total => format!("at most {} on disk", bytes(total)),
     };
     format!(
-        "task {}: {} ({}), rotated at {}, {total}, mode {:04o}",
+        "task {}: {}, finished as {} (json, {}), rotated at {}, {total}, mode {:04o}",
         task.spec.name,
         write.live_path().display(),
+        write.finished_paths().file_name().unwrap_or_default().display(),
         write.compression.name(),
         bytes(write.size_bytes_max),
         write.mode,
     )
+}
+
+/// The same for programs.
+#[must_use]
+pub(crate) fn to_json(task: &Planned) -> serde_json::Value {
+    let (spec, write) = (&task.spec, &task.spec.file);
+    serde_json::json!({
+        "name": spec.name,
+        "file": &*spec.place.file,
+        "line": spec.place.line,
+        "live": write.live_path(),
+        "finished": write.finished_paths(),
+        "format": "json",
+        "compression": write.compression.name(),
+        "mode": format!("{:04o}", write.mode),
+        "rotate_bytes_max": write.size_bytes_max,
+        "total_bytes_max": bounded(write.total_bytes_max),
+        "start": spec.start.map(|at| at.to_string()),
+        "end": spec.end.map(|at| at.to_string()),
+    })
+}
+
+/// The most disk all tasks together can take, in bytes; nothing when there is no such limit.
+#[must_use]
+pub(crate) fn disk_bytes_max(plan: &Plan) -> Option<u64> {
+    bounded(plan.tasks.iter().fold(0, |sum, task| sum.saturating_add(task.spec.file.total_bytes_max)))
+}
+
+fn bounded(bytes_max: u64) -> Option<u64> {
+    Some(bytes_max).filter(|bytes_max| *bytes_max < u64::MAX)
 }
 
 /// Puts every task's file below `folder`, keeping its name.
@@ -100,18 +134,17 @@ pub(crate) fn move_below(plan: &mut Plan, folder: &Path) -> anyhow::Result<()> {
 
 /// The cadences as the decoder takes them.
 #[must_use]
-pub(crate) fn cadences(plan: &Plan, active_ns: u64) -> Vec<Cadence> {
-    plan.cadences
-        .iter()
-        .map(|cadence| {
-            let asked_ns =
-                cadence.update_interval.and_then(|interval| u64::try_from(interval.as_nanos()).ok());
-            Cadence {
-                start: cadence.events.has(Event::Start),
-                update: cadence.events.has(Event::Update),
-                end: cadence.events.has(Event::End),
-                interval_ns: asked_ns.unwrap_or(active_ns).max(active_ns),
-            }
-        })
-        .collect()
+pub(crate) fn cadences(plan: &[Option<task::Cadence>], active_ns: u64) -> Cadences {
+    let mut cadences = Cadences::default();
+    for (slot, cadence) in cadences.iter_mut().zip(plan) {
+        let Some(cadence) = cadence else { continue };
+        let asked_ns = cadence.update_interval.and_then(|interval| u64::try_from(interval.as_nanos()).ok());
+        *slot = Some(Cadence {
+            start: cadence.events.has(Event::Start),
+            update: cadence.events.has(Event::Update),
+            end: cadence.events.has(Event::End),
+            interval_ns: asked_ns.unwrap_or(active_ns).max(active_ns),
+        });
+    }
+    cadences
 }

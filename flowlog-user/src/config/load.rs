@@ -1,8 +1,9 @@
 use std::path::PathBuf;
 
+use super::files::NoText;
 use super::{document, files};
 use crate::task::Plan;
-use crate::tree::{Problem, Problems};
+use crate::tree::{Place, Problem, Problems};
 
 /// A valid configuration.
 #[derive(Debug)]
@@ -44,9 +45,19 @@ pub fn load(paths: &[PathBuf]) -> Result<Loaded, Error> {
     let mut unreadable = Vec::new();
     let mut specs = Vec::new();
     for path in paths {
-        for file in files::find(path, &mut problems, &mut unreadable) {
-            if let Some(text) = files::read(&file, &mut problems, &mut unreadable) {
-                specs.extend(document::read(&file.to_string_lossy(), &text, &mut problems));
+        let found = files::find(path).unwrap_or_else(|problem| {
+            unreadable.push(problem);
+            Vec::new()
+        });
+        if found.is_empty() && path.is_dir() {
+            let message = "no *.yaml, *.yml or *.json in this folder, so it has no tasks";
+            problems.warning(&Place::file(&path.to_string_lossy()), message);
+        }
+        for file in found {
+            match files::read(&file) {
+                Ok(text) => specs.extend(document::read(&file.to_string_lossy(), &text, &mut problems)),
+                Err(NoText::Unreadable(problem)) => unreadable.push(problem),
+                Err(NoText::Wrong(problem)) => problems.errors.push(problem),
             }
         }
     }

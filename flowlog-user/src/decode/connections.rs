@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use flowlog_abi::{DirectionReport, Report};
 
 use super::flow::{Interval, build};
-use super::{Cadence, Flows};
+use super::{Cadence, Cadences, Flows};
 use crate::clock::Clock;
 use crate::limits::CADENCES_MAX;
 use crate::record::{EndReason, Event, Flow};
@@ -53,21 +53,44 @@ struct Written {
     updated_ns: u64,
 }
 
+/// A connection of the kernel's table.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    written: [Written; CADENCES_MAX],
+    /// Packets and bytes of each direction as last reported: where a cadence that begins now starts to count.
+    reported: [(u64, u64); 2],
+}
+
 /// The table. Keys are the kernel's connection ids, which nobody outside chooses.
 #[derive(Debug)]
 pub(super) struct Connections {
-    cadences: Vec<Cadence>,
-    open: HashMap<u64, [Written; CADENCES_MAX]>,
+    cadences: Cadences,
+    open: HashMap<u64, Open>,
 }
 
 impl Connections {
-    pub(super) fn new(mut cadences: Vec<Cadence>) -> Self {
-        cadences.truncate(CADENCES_MAX);
+    pub(super) fn new(cadences: Cadences) -> Self {
         Self { cadences, open: HashMap::new() }
     }
 
-    pub(super) const fn cadences(&self) -> usize {
-        self.cadences.len()
+    /// Other cadences from now on. One that was not there counts from what was last reported.
+    pub(super) fn change(&mut self, cadences: Cadences, now_ns: u64) {
+        let new: Vec<usize> = (0..CADENCES_MAX)
+            .filter(|at| {
+                let (before, after) = (self.cadences.get(*at), cadences.get(*at));
+                after.is_some_and(Option::is_some) && before != after
+            })
+            .collect();
+        self.cadences = cadences;
+        if new.is_empty() {
+            return;
+        }
+        for Open { written, reported } in self.open.values_mut() {
+            for at in &new {
+                let Some(written) = written.get_mut(*at) else { continue };
+                written.begin(reported, now_ns);
+            }
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -76,10 +99,13 @@ impl Connections {
 
     /// A report while the connection lives.
     pub(super) fn report(&mut self, report: &Report, clock: Clock, out: &mut Flows) {
-        let written = self.open.entry(report.connection).or_insert_with(|| opened(report));
+        let Open { written, reported } =
+            self.open.entry(report.connection).or_insert_with(|| Open::new(report));
+        *reported = report.directions.map(|side| (side.packets, side.bytes));
         let now_ns = report.directions.iter().map(|side| side.last_ns).max().unwrap_or(0);
         for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
         {
+            let Some(cadence) = cadence else { continue };
             let due = cadence.due(now_ns.saturating_sub(written.updated_ns));
             if due {
                 written.updated_ns = now_ns;
@@ -99,9 +125,11 @@ impl Connections {
 
     /// The last report of a connection.
     pub(super) fn end(&mut self, report: &Report, reason: EndReason, clock: Clock, out: &mut Flows) {
-        let mut written = self.open.remove(&report.connection).unwrap_or_else(|| opened(report));
+        let open = self.open.remove(&report.connection);
+        let mut written = open.unwrap_or_else(|| Open::new(report)).written;
         for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
         {
+            let Some(cadence) = cadence else { continue };
             for (at, (now, side)) in report.directions.iter().zip(&mut written.sides).enumerate() {
                 let first = meet(side, now);
                 if now.packets == 0 {
@@ -122,6 +150,7 @@ impl Connections {
     /// A packet that found no place in the table: one record, the last its cadence would have written.
     pub(super) fn alone(&self, report: &Report, clock: Clock, out: &mut Flows) {
         for ((number, cadence), out) in (0..).zip(&self.cadences).zip(out) {
+            let Some(cadence) = cadence else { continue };
             let (event, reason) = match cadence {
                 Cadence { end: true, .. } => (Event::End, Some(EndReason::TableFull)),
                 Cadence { start: true, .. } => (Event::Start, None),
@@ -137,8 +166,28 @@ impl Connections {
     }
 }
 
-fn opened(report: &Report) -> [Written; CADENCES_MAX] {
-    [Written { updated_ns: report.started_ns, ..Written::default() }; CADENCES_MAX]
+impl Open {
+    fn new(report: &Report) -> Self {
+        let written = Written { updated_ns: report.started_ns, ..Written::default() };
+        Self { written: [written; CADENCES_MAX], reported: [(0, 0); 2] }
+    }
+}
+
+impl Written {
+    /// Forgets what came before: the next record speaks of what comes from now on. Numbers go on, since a record's
+    /// uuid is made of them.
+    fn begin(&mut self, reported: &[(u64, u64); 2], now_ns: u64) {
+        self.updated_ns = now_ns;
+        for (side, (packets, bytes)) in self.sides.iter_mut().zip(reported) {
+            *side = Side {
+                packets: *packets,
+                bytes: *bytes,
+                first_ns: 0,
+                number: side.number,
+                seen: side.seen || *packets > 0,
+            };
+        }
+    }
 }
 
 /// Notes what a report says of a direction; true when it is the first to speak of it.

@@ -15,6 +15,7 @@ use flowlog_abi::{REPORT_ALONE, REPORT_END, REPORT_FLOW, Report};
 use zerocopy::FromBytes;
 
 use crate::clock::Clock;
+use crate::limits::CADENCES_MAX;
 use crate::record::{EndReason, Flow};
 use connections::Connections;
 
@@ -42,6 +43,9 @@ pub struct Counts {
     pub ended_bytes: u64,
 }
 
+/// The cadences by number; tasks come and go, numbers stay.
+pub type Cadences = [Option<Cadence>; CADENCES_MAX];
+
 /// Turns reports into flows. Remembers of each connection what each cadence has written.
 #[derive(Debug)]
 pub struct Decoder {
@@ -50,16 +54,22 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for these cadences (at most [`crate::limits::CADENCES_MAX`]; more are ignored).
+    /// A decoder for these cadences.
     #[must_use]
-    pub fn new(cadences: Vec<Cadence>) -> Self {
+    pub fn new(cadences: Cadences) -> Self {
         Self { connections: Connections::new(cadences), counts: Counts::default() }
+    }
+
+    /// Other cadences from now on (`now_ns`: the kernel's clock). Those that stay are not touched; one that begins
+    /// sees of open connections what comes after their last report.
+    pub fn change(&mut self, cadences: Cadences, now_ns: u64) {
+        self.connections.change(cadences, now_ns);
     }
 
     /// An empty set of flows, one list for each cadence.
     #[must_use]
     pub fn flows(&self) -> Flows {
-        vec![Vec::new(); self.connections.cadences()]
+        vec![Vec::new(); CADENCES_MAX]
     }
 
     /// What has been counted so far.

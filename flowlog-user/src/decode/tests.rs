@@ -4,13 +4,26 @@ use flowlog_abi::{
 use proptest::prelude::*;
 use zerocopy::IntoBytes;
 
-use super::{Cadence, Decoder, Flows};
+use super::{Cadence, Cadences, Decoder, Flows};
 use crate::clock::Clock;
 use crate::record::{EndReason, Event, Flow, Hook, L4};
 
 const ALL: Cadence = Cadence { start: true, update: true, end: true, interval_ns: 60_000_000_000 };
 const END: Cadence = Cadence { start: false, update: false, end: true, interval_ns: 60_000_000_000 };
 const SECOND: u64 = 1_000_000_000;
+
+/// A decoder with these cadences, numbered from 0.
+fn decoder(cadences: &[Cadence]) -> Decoder {
+    Decoder::new(slots(cadences))
+}
+
+fn slots(cadences: &[Cadence]) -> Cadences {
+    let mut slots = Cadences::default();
+    for (slot, cadence) in slots.iter_mut().zip(cadences) {
+        *slot = Some(*cadence);
+    }
+    slots
+}
 
 fn mapped(last: u8) -> [u8; 16] {
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last]
@@ -71,7 +84,7 @@ fn take(decoder: &mut Decoder, report: &Report, out: &mut Flows) {
 
 #[test]
 fn a_short_connection_gives_a_start_and_an_end_in_each_direction() {
-    let mut decoder = Decoder::new(vec![ALL, END]);
+    let mut decoder = decoder(&[ALL, END]);
     let mut out = decoder.flows();
     take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
     let both = with(with(report(), 1, (1, 74), (1, 74), 0, 100), 0, (1, 70), (0, 0), 101, 101);
@@ -106,7 +119,7 @@ fn a_short_connection_gives_a_start_and_an_end_in_each_direction() {
 #[test]
 fn the_end_of_a_connection_whose_ports_are_used_again_comes_through_the_ring() {
     for (flags, reason) in [(tcp::FIN, EndReason::Fin), (tcp::RST, EndReason::Rst)] {
-        let mut decoder = Decoder::new(vec![ALL]);
+        let mut decoder = decoder(&[ALL]);
         let mut out = decoder.flows();
         take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
         let mut last = with(with(report(), 1, (5, 500), (1, 74), 102, 110), 0, (4, 400), (0, 0), 101, 109);
@@ -123,7 +136,7 @@ fn the_end_of_a_connection_whose_ports_are_used_again_comes_through_the_ring() {
 
 #[test]
 fn the_opener_is_the_source_of_the_first_record_and_fields_are_right() {
-    let mut decoder = Decoder::new(vec![ALL]);
+    let mut decoder = decoder(&[ALL]);
     let mut out = decoder.flows();
     let mut syn = with(report(), 1, (1, 74), (0, 0), 100, 100);
     syn.directions[1].tcp_flags = tcp::SYN;
@@ -139,7 +152,7 @@ fn the_opener_is_the_source_of_the_first_record_and_fields_are_right() {
 
 #[test]
 fn updates_come_at_the_interval_and_only_when_packets_did() {
-    let mut decoder = Decoder::new(vec![ALL]);
+    let mut decoder = decoder(&[ALL]);
     let mut out = decoder.flows();
     take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
     // Too early (the kernel reported for another reason), then due, then due again without a packet.
@@ -153,7 +166,7 @@ fn updates_come_at_the_interval_and_only_when_packets_did() {
 
 #[test]
 fn an_end_without_any_report_before_gives_start_and_end() {
-    let mut decoder = Decoder::new(vec![ALL]);
+    let mut decoder = decoder(&[ALL]);
     let mut out = decoder.flows();
     decoder.end(&with(report(), 1, (3, 300), (0, 0), 100, 105), EndReason::Idle, Clock::wall(), &mut out);
     assert_eq!(shorthand(&out[0]), [(Event::Start, false, 3, 300, 3), (Event::End, false, 0, 0, 3)]);
@@ -163,12 +176,12 @@ fn an_end_without_any_report_before_gives_start_and_end() {
 fn a_packet_alone_is_one_record_in_each_cadence() {
     let start = Cadence { end: false, ..ALL };
     let update = Cadence { start: false, ..start };
-    let mut decoder = Decoder::new(vec![ALL, start, update]);
+    let mut decoder = decoder(&[ALL, start, update]);
     let mut out = decoder.flows();
     let mut alone = with(report(), 1, (1, 74), (0, 0), 100, 100);
     alone.what = REPORT_ALONE;
     take(&mut decoder, &alone, &mut out);
-    assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1, 0]);
     assert_eq!(out[0][0].end_reason, Some(EndReason::TableFull));
     assert_eq!(
         [out[0][0].event, out[1][0].event, out[2][0].event],
@@ -179,8 +192,49 @@ fn a_packet_alone_is_one_record_in_each_cadence() {
 }
 
 #[test]
+fn a_cadence_that_begins_counts_from_then_on_and_leaves_the_others_alone() {
+    let mut decoder = decoder(&[ALL]);
+    let mut out = decoder.flows();
+    take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
+    take(&mut decoder, &with(report(), 1, (5, 500), (1, 74), 101, 110), &mut out);
+    decoder.change(slots(&[ALL, END]), 115 * SECOND);
+    let both = with(with(report(), 1, (9, 900), (5, 500), 120, 161), 0, (2, 120), (0, 0), 130, 160);
+    take(&mut decoder, &both, &mut out);
+    let last = with(with(report(), 1, (10, 974), (9, 900), 162, 170), 0, (2, 120), (2, 120), 0, 160);
+    decoder.end(&last, EndReason::Fin, Clock::wall(), &mut out);
+    // The first goes on as if nothing had happened: its update is due 60 s after its start.
+    assert_eq!(
+        shorthand(&out[0]),
+        [
+            (Event::Start, false, 1, 74, 1),
+            (Event::Start, true, 2, 120, 2),
+            (Event::Update, false, 8, 826, 9),
+            (Event::End, true, 0, 0, 2),
+            (Event::End, false, 1, 74, 10),
+        ]
+    );
+    // The second sees five of ten packets, and the totals since the connection began.
+    assert_eq!(shorthand(&out[1]), [(Event::End, true, 2, 120, 2), (Event::End, false, 5, 474, 10)]);
+    assert_eq!(out[1][1].first_seen_ns, 120 * 1_000_000_000);
+}
+
+#[test]
+fn a_cadence_that_returns_neither_repeats_nor_numbers_anew() {
+    let mut decoder = decoder(&[ALL, END]);
+    let mut out = decoder.flows();
+    take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
+    decoder.change(slots(&[]), 101 * SECOND);
+    take(&mut decoder, &with(report(), 1, (5, 500), (1, 74), 101, 170), &mut out);
+    decoder.change(slots(&[ALL]), 171 * SECOND);
+    decoder.end(&with(report(), 1, (6, 574), (5, 500), 172, 180), EndReason::Rst, Clock::wall(), &mut out);
+    assert_eq!(shorthand(&out[0]), [(Event::Start, false, 1, 74, 1), (Event::End, false, 1, 74, 6)]);
+    assert_eq!(out[0].iter().map(|flow| flow.number).collect::<Vec<_>>(), [1, 2]);
+    assert!(out[1].is_empty());
+}
+
+#[test]
 fn echo_knows_replies_and_other_icmp_does_not() {
-    let mut decoder = Decoder::new(vec![ALL]);
+    let mut decoder = decoder(&[ALL]);
     let mut out = decoder.flows();
     let mut ping = with(report(), 1, (1, 98), (0, 0), 100, 100);
     ping.key.protocol = protocol::ICMP;
@@ -213,7 +267,7 @@ fn junk() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_bytes_are_a_flow_or_a_count(bytes in junk()) {
-        let mut decoder = Decoder::new(vec![ALL, END]);
+        let mut decoder = decoder(&[ALL, END]);
         let mut out = decoder.flows();
         decoder.bytes(&bytes, Clock::wall(), &mut out);
         let counts = decoder.counts();
@@ -224,7 +278,7 @@ proptest! {
     /// Over any sequence of reports the intervals of each cadence add up to the totals.
     #[test]
     fn intervals_add_up(steps in prop::collection::vec((0..5_u64, 0..5_u64, 0..90_u64), 1..30)) {
-        let mut decoder = Decoder::new(vec![ALL, END]);
+        let mut decoder = decoder(&[ALL, END]);
         let mut out = decoder.flows();
         let mut now = report();
         let mut at_s = 100;
@@ -242,7 +296,7 @@ proptest! {
         let totals: u64 = now.directions.iter().map(|side| side.packets).sum();
         prop_assume!(totals > 0);
         decoder.end(&now, EndReason::Idle, Clock::wall(), &mut out);
-        for flows in &out {
+        for flows in out.iter().take(2) {
             prop_assert_eq!(flows.iter().map(|f| f.packets).sum::<u64>(), totals);
             prop_assert_eq!(flows.iter().map(|f| f.bytes).sum::<u64>(), totals * 100);
         }

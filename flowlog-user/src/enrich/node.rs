@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::OnceLock;
 
+use crate::clock;
 use crate::record::{Interface, Node};
 
 const BOOT_ID_PATH: &str = "/proc/sys/kernel/random/boot_id";
@@ -39,10 +41,23 @@ pub fn snapshot(
     addresses.dedup();
     Ok(Node {
         name: full_name(&node, cluster_name),
-        boot: boot_id(Path::new(BOOT_ID_PATH))?,
+        boot: boot_id(Path::new(BOOT_ID_PATH))? ^ run_id(),
         interfaces,
         addresses,
     })
+}
+
+/// A number of this run: two daemons on one boot must not give one uuid to two records.
+fn run_id() -> u64 {
+    static RUN_ID: OnceLock<u64> = OnceLock::new();
+    *RUN_ID.get_or_init(|| spread(clock::monotonic_ns() ^ u64::from(std::process::id()).rotate_left(40)))
+}
+
+/// Any change of a bit changes about half of them (the finaliser of SplitMix64).
+const fn spread(mut number: u64) -> u64 {
+    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
 /// Hubble's form: `cluster/node` when the cluster has a name.

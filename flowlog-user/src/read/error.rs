@@ -13,25 +13,39 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A pattern that is none, or that nothing fits.
+    #[error("{pattern}: {what}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
 }
 
-/// A file that could not be read to its end. What stands before the place was printed.
+/// A part of a file that could not be read. What stands before and behind it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub path: PathBuf,
-    /// Bytes of the file (compressed, where it is) that were taken before the trouble.
+    /// Where in the file (compressed, where it is) it begins: with the frame, where it has frames.
     pub offset: u64,
+    /// Where what can be read begins again, or the file ends.
+    pub end: u64,
     /// What is wrong.
     pub what: String,
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, offset, what } = self;
-        write!(f, "{}: damaged at byte {offset}: {what}; the records before it were printed", path.display())
+        let Self { path, offset, end, what } = self;
+        write!(f, "{}: damaged at byte {offset}", path.display())?;
+        if end > offset {
+            write!(f, " to {end}")?;
+        }
+        write!(f, ": {what}")
     }
 }

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use super::content::Content;
+use super::content::Stream;
 use super::event::{self, Malformed};
 use crate::record::Foreign;
 
@@ -46,7 +46,7 @@ pub fn flows(
     mut bad: impl FnMut(&BadLine),
 ) -> Result<(), Error> {
     let failed = |source| Error::Open { path: path.to_owned(), source };
-    let mut content = BufReader::with_capacity(64 << 10, open(path).and_then(Content::new).map_err(failed)?);
+    let mut content = BufReader::with_capacity(64 << 10, open(path).map(Stream::new).map_err(failed)?);
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();

@@ -1,74 +1,125 @@
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::vec::IntoIter;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::input::Input;
 use super::lines::{Lines, Step};
-use super::sources::{Position, Source};
+use super::range::TimeRange;
+use super::sources::{Position, Source, identity};
+use super::stats::Stats;
 use super::{Damage, Error};
 
 /// The lines of one task's files, one file open at a time.
 pub(super) struct Group {
-    files: IntoIter<Source>,
+    files: VecDeque<Source>,
     /// The live file is opened at once: its name may lead elsewhere by the time it is its turn.
-    live: Vec<(Source, File)>,
+    live: VecDeque<(Source, File)>,
     current: Option<(Source, Lines)>,
+    range: TimeRange,
+    /// More files may come.
+    follow: bool,
     /// The line that [`Self::advance`] found, newline included.
     pub(super) line: Vec<u8>,
 }
 
 impl Group {
-    pub(super) fn new(sources: Vec<Source>) -> Result<Self, Error> {
-        let (live, finished): (Vec<_>, Vec<_>) =
-            sources.into_iter().partition(|source| matches!(source.position, Position::Live(_)));
-        let live = live.into_iter().filter_map(|source| match File::open(&source.path) {
-            Ok(file) => Some(Ok((source, file))),
-            Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => Some(Err(Error::Open { path: source.path, source: error })),
-        });
-        let mut live = live.collect::<Result<Vec<_>, _>>()?;
-        live.reverse();
-        Ok(Self { files: finished.into_iter(), live, current: None, line: Vec::new() })
+    pub(super) fn new(sources: Vec<Source>, range: TimeRange, follow: bool) -> Result<Self, Error> {
+        let mut group = Self {
+            files: VecDeque::new(),
+            live: VecDeque::new(),
+            current: None,
+            range,
+            follow,
+            line: Vec::new(),
+        };
+        for source in sources {
+            group.add(source)?;
+        }
+        Ok(group)
     }
 
-    /// Goes to the next line; false at the end. What cannot be read is noted and passed over.
-    pub(super) fn advance(&mut self, damage: &mut Vec<Damage>) -> Result<bool, Error> {
+    /// Adds a file behind those that are there.
+    pub(super) fn add(&mut self, source: Source) -> Result<(), Error> {
+        if !matches!(source.position, Position::Live(_)) || source.is_stdin() {
+            self.files.push_back(source);
+            return Ok(());
+        }
+        match File::open(&source.path) {
+            Ok(file) => self.live.push_back((source, file)),
+            Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::Open { path: source.path, source: error }),
+        }
+        Ok(())
+    }
+
+    /// Goes to the next line; false at the end, or when there is nothing at the moment. What cannot be read is noted
+    /// and passed over.
+    pub(super) fn advance(&mut self, stats: &mut Stats, damage: &mut Vec<Damage>) -> Result<bool, Error> {
         loop {
             if let Some((source, lines)) = &mut self.current {
-                match lines.next(&mut self.line) {
+                let before = (lines.text_bytes, lines.read_bytes());
+                let step = lines.next(&mut self.line);
+                stats.text_bytes += lines.text_bytes - before.0;
+                stats.read_bytes += lines.read_bytes() - before.1;
+                match step {
                     Step::Line => return Ok(true),
-                    Step::End => {}
-                    Step::Damage(offset, what) => {
-                        damage.push(Damage { path: source.path.clone(), offset, what });
+                    Step::Damage(from, to, what) => {
+                        damage.push(Damage { path: source.path.clone(), offset: from, end: to, what });
+                        continue;
                     }
+                    // Whether more comes is seen when the next file is there: see `Follow`.
+                    Step::End if self.follow && lines.growing => {
+                        if self.files.is_empty() && self.live.is_empty() {
+                            return Ok(false);
+                        }
+                        // It was finished, maybe with more than was read, before the next one was begun.
+                        lines.growing = false;
+                        continue;
+                    }
+                    Step::End => {}
                 }
             }
             self.current = self.open_next(damage)?;
-            if self.current.is_none() {
-                return Ok(false);
-            }
+            let Some((source, _)) = &self.current else { return Ok(false) };
+            stats.files += 1;
+            stats.file_bytes += source.path.metadata().map_or(0, |found| found.len());
         }
     }
 
     fn open_next(&mut self, damage: &mut Vec<Damage>) -> Result<Option<(Source, Lines)>, Error> {
-        for source in self.files.by_ref() {
-            match File::open(&source.path).and_then(|file| Lines::new(file, false)) {
-                Ok(lines) => return Ok(Some((source, lines))),
+        while let Some(source) = self.files.pop_front() {
+            if source.is_stdin() {
+                let lines = Lines::new(Input::pipe(io::stdin()), false, self.range);
+                return Ok(Some((source, lines)));
+            }
+            match File::open(&source.path) {
+                Ok(file) => return Ok(Some((source, Lines::new(Input::file(file), false, self.range)))),
                 Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => {
                     let what = "the file is gone, deleted since the folder was listed".into();
-                    damage.push(Damage { path: source.path, offset: 0, what });
+                    damage.push(Damage { path: source.path, offset: 0, end: 0, what });
                 }
                 Err(error) => return Err(Error::Open { path: source.path, source: error }),
             }
         }
-        let Some((source, file)) = self.live.pop() else { return Ok(None) };
-        match Lines::new(file, true) {
-            Ok(lines) => Ok(Some((source, lines))),
-            Err(error) => Err(Error::Open { path: source.path, source: error }),
-        }
+        Ok(self.live.pop_front().map(|(source, file)| {
+            let lines = Lines::new(Input::file(file), true, self.range);
+            (source, lines)
+        }))
     }
+
+    /// Whether the file that is being read is the one of that identity, or one that waits is.
+    pub(super) fn holds(&self, wanted: (u64, u64)) -> bool {
+        let held = self.current.iter().map(|(source, _)| source).chain(&self.files);
+        held.chain(self.live.iter().map(|(source, _)| source)).any(|source| source.identity == Some(wanted))
+    }
+}
+
+/// What a file is, whatever its name.
+pub(super) fn file_identity(source: &Source) -> Option<(u64, u64)> {
+    source.identity.or_else(|| identity(&source.path))
 }
 
 /// A line's time, nanoseconds since the Unix epoch; `None` where a mask took it.

@@ -1,55 +1,138 @@
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 
-use super::content::Content;
+use super::content::{Content, Piece};
+use super::input::Input;
+use super::range::TimeRange;
 
 /// Bytes of a line that are taken at most: Hubble's own readers stop at 64 KiB, so a longer one is no record.
-const LINE_BYTES_MAX: u64 = 1 << 20;
+const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// What a file gives next.
 pub(super) enum Step {
     /// A whole line stands in the buffer, newline included.
     Line,
-    /// Nothing more.
+    /// Nothing more, at least at the moment.
     End,
-    /// The rest cannot be read: where, and what is wrong.
-    Damage(u64, String),
+    /// Something that cannot be read: from where to where, and what is wrong. What follows can be read.
+    Damage(u64, u64, String),
 }
 
 /// A file's lines.
 pub(super) struct Lines {
-    content: BufReader<Content>,
+    content: Content,
     /// Still being written: that its end is missing is no damage.
-    live: bool,
+    pub(super) growing: bool,
+    text: Vec<u8>,
+    taken: usize,
+    /// The rest of an endless line is passed over.
+    passing: bool,
+    ended: bool,
+    /// Bytes of text so far.
+    pub(super) text_bytes: u64,
+    /// Where the frame of the text begins.
+    frame: u64,
 }
 
 impl Lines {
-    pub(super) fn new(file: File, live: bool) -> io::Result<Self> {
-        Ok(Self { content: BufReader::with_capacity(64 << 10, Content::new(file)?), live })
+    pub(super) const fn new(input: Input, growing: bool, range: TimeRange) -> Self {
+        let content = Content::new(input, range);
+        Self {
+            content,
+            growing,
+            text: Vec::new(),
+            taken: 0,
+            passing: false,
+            ended: false,
+            text_bytes: 0,
+            frame: 0,
+        }
+    }
+
+    /// Where the frame of the line that came last begins.
+    pub(super) const fn frame(&self) -> u64 {
+        self.frame
+    }
+
+    /// Bytes of the file that were read.
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.content.read_bytes()
     }
 
     /// Puts the next line into the buffer.
     pub(super) fn next(&mut self, line: &mut Vec<u8>) -> Step {
         line.clear();
-        let result = (&mut self.content).take(LINE_BYTES_MAX).read_until(b'\n', line);
-        match result {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && self.live => Step::End,
-            Err(error) => self.damage(&error.to_string()),
-            Ok(0) => Step::End,
-            Ok(_) if line.ends_with(b"\n") => {
+        loop {
+            let rest = self.text.get(self.taken..).unwrap_or_default();
+            if let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
+                let place = self.place();
+                line.extend_from_slice(rest.get(..=at).unwrap_or_default());
+                self.taken += at + 1;
+                if std::mem::take(&mut self.passing) {
+                    continue;
+                }
                 if line.starts_with(b"{") && line.ends_with(b"}\n") {
-                    Step::Line
-                } else {
-                    self.damage("this line is no record")
+                    return Step::Line;
+                }
+                return Step::Damage(place, place, "this line is no record".into());
+            }
+            if rest.len() >= LINE_BYTES_MAX {
+                let place = self.place();
+                self.taken = self.text.len();
+                if !std::mem::replace(&mut self.passing, true) {
+                    return Step::Damage(place, place, "a line without an end is no record".into());
                 }
             }
-            Ok(n) if n as u64 >= LINE_BYTES_MAX => self.damage("a line without an end is no record"),
-            Ok(_) if self.live => Step::End,
-            Ok(_) => self.damage("the file ends within a record"),
+            if self.ended {
+                return Step::End;
+            }
+            if let Some(step) = self.read_on() {
+                return step;
+            }
         }
     }
 
-    fn damage(&self, what: &str) -> Step {
-        Step::Damage(self.content.get_ref().offset(), what.into())
+    fn read_on(&mut self) -> Option<Step> {
+        self.text.drain(..self.taken);
+        self.taken = 0;
+        let before = self.text.len();
+        let result = self.content.more(self.growing, &mut self.text);
+        self.text_bytes += (self.text.len() - before) as u64;
+        match result {
+            Ok(Piece::Text) => {
+                self.frame = self.content.place();
+                None
+            }
+            Ok(Piece::End) if self.growing => Some(Step::End),
+            Ok(Piece::End) => {
+                self.ended = true;
+                if self.text.is_empty() || self.passing {
+                    return Some(Step::End);
+                }
+                let place = self.place();
+                self.text.clear();
+                Some(Step::Damage(place, place, "the file ends within a record".into()))
+            }
+            Ok(Piece::Damage { from, to, what, more }) => {
+                // Frames hold whole lines: what follows begins a new one.
+                self.text.clear();
+                self.ended = !more;
+                Some(Step::Damage(from, to, what.into()))
+            }
+            Err(error) => {
+                self.ended = true;
+                let place = self.place();
+                Some(Step::Damage(place, place, unreadable(&error)))
+            }
+        }
     }
+
+    /// Where the line that comes next stands.
+    fn place(&self) -> u64 {
+        let ahead = if self.content.is_plain() { self.text.len() - self.taken } else { 0 };
+        self.content.place() - ahead as u64
+    }
+}
+
+fn unreadable(error: &io::Error) -> String {
+    format!("it cannot be read: {error}")
 }

@@ -1,27 +1,41 @@
 //! The room `read`: files back into records, for `flowlog cat`; and recorded events, Hubble's or ours, for
 //! `flowlog replay --flows` ([`flows`]) and `flowlog explain` ([`event`]).
 //!
-//! In: paths of files and folders, live or finished, compressed in whatever way their first bytes say. Out: the
-//! records as they were written, or a table, in time order across tasks; and what was found damaged, by file and
-//! offset. What never happens here: writing to a file, locking one, holding more than a line per task in memory. To
-//! add a compression: an arm of [`content::Content`]; to add an output: a file beside [`table`] and an arm of
-//! [`Output`].
+//! In: paths of files and folders, patterns, or stdin; live or finished, compressed in whatever way their first bytes say.
+//! Out: the records as they were written, or a table, or compact lines, in time order across tasks, of a range of time if
+//! asked; and what was found damaged, by file and offsets. What never happens here: writing to a file, locking one,
+//! holding more than a line and a piece of text per task in memory. To add a compression: an arm of
+//! [`content::Content`]; to add an output: a file beside [`table`] and an arm of [`Output`].
 
 mod cat;
+mod compact;
 mod content;
 mod error;
 mod event;
 mod flows;
+mod follow;
+mod frames;
 mod group;
+mod input;
 mod json;
 mod lines;
+mod range;
 mod sources;
+mod stats;
 mod table;
+mod verify;
 
-pub use cat::{Output, Summary, cat};
+pub use cat::{Output, Request, Summary, cat};
 pub use error::{Damage, Error};
 pub use event::{Malformed, event};
 pub use flows::{BadLine, Counts, flows};
+pub use follow::follow;
+pub use range::TimeRange;
+pub use stats::Stats;
+pub use verify::{Verdict, verify};
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod whole_tests;

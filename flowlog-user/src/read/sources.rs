@@ -1,6 +1,9 @@
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use globset::Glob;
 
 use super::Error;
 
@@ -21,23 +24,62 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
     /// Found in a folder rather than named: it may be gone by the time it is read.
     pub(super) listed: bool,
+    /// Device and number, whatever its name.
+    pub(super) identity: Option<(u64, u64)>,
 }
 
-/// The files behind the paths, grouped by task (folder and `filePath`), each group in time order.
+impl Source {
+    pub(super) fn is_stdin(&self) -> bool {
+        self.path == Path::new(STDIN)
+    }
+}
+
+/// Stands for standard input.
+const STDIN: &str = "-";
+
+/// A task: folder and `filePath`.
+pub(super) type Key = (PathBuf, String);
+
+/// Device and number of a file.
+pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// The files behind the paths, grouped by task, each group in time order.
 pub(super) fn groups(paths: &[PathBuf]) -> Result<Vec<Vec<Source>>, Error> {
-    let mut groups: BTreeMap<(PathBuf, String), Vec<Source>> = BTreeMap::new();
+    Ok(grouped(paths)?.into_values().collect())
+}
+
+/// The same with each task's key.
+pub(super) fn grouped(paths: &[PathBuf]) -> Result<BTreeMap<Key, Vec<Source>>, Error> {
+    let mut groups: BTreeMap<Key, Vec<Source>> = BTreeMap::new();
     let mut add = |path: PathBuf, listed: bool| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let (task, position) = place(&name);
         let group = groups.entry((folder, task)).or_default();
         if !group.iter().any(|source| source.path == path) {
-            group.push(Source { position, path, listed });
+            let identity = identity(&path);
+            group.push(Source { position, path, listed, identity });
         }
     };
     for path in paths {
+        if path == Path::new(STDIN) {
+            add(path.clone(), false);
+            continue;
+        }
         let failed = |source| Error::Open { path: path.clone(), source };
-        if !fs::metadata(path).map_err(failed)?.is_dir() {
+        let found = match fs::metadata(path) {
+            Err(_) if is_pattern(path) => {
+                for path in expand(path)? {
+                    add(path, true);
+                }
+                continue;
+            }
+            found => found.map_err(failed)?,
+        };
+        if !found.is_dir() {
             add(path.clone(), false);
             continue;
         }
@@ -48,13 +90,44 @@ pub(super) fn groups(paths: &[PathBuf]) -> Result<Vec<Vec<Source>>, Error> {
             }
         }
     }
-    Ok(groups
-        .into_values()
-        .map(|mut group| {
-            group.sort_unstable();
-            group
-        })
-        .collect())
+    for group in groups.values_mut() {
+        group.sort_unstable();
+    }
+    Ok(groups)
+}
+
+fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains(['*', '?', '['])
+}
+
+/// The files that fit a pattern: `*`, `?` and `[..]` in any part of the path.
+fn expand(pattern: &Path) -> Result<Vec<PathBuf>, Error> {
+    let wrong = |what: String| Error::Pattern { pattern: pattern.display().to_string(), what };
+    let mut found = vec![PathBuf::new()];
+    for part in pattern.components() {
+        let text = part.as_os_str().to_string_lossy();
+        if !is_pattern(Path::new(&*text)) {
+            found = found.into_iter().map(|path| path.join(part)).collect();
+            continue;
+        }
+        let fits = Glob::new(&text).map_err(|error| wrong(error.kind().to_string()))?.compile_matcher();
+        let mut next = Vec::new();
+        for folder in found {
+            let at = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+            for entry in fs::read_dir(at).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                // As in a shell, a hidden file has to be named.
+                if fits.is_match(&name) && (!name.to_string_lossy().starts_with('.') || text.starts_with('.'))
+                {
+                    next.push(folder.join(name));
+                }
+            }
+        }
+        found = next;
+    }
+    found.retain(|path| path.is_file());
+    found.sort();
+    if found.is_empty() { Err(wrong("nothing fits this pattern".into())) } else { Ok(found) }
 }
 
 /// Whether a file in a folder is looked at: no hidden one, and none that is being made.

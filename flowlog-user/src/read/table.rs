@@ -94,7 +94,7 @@ fn row(line: &[u8]) -> Row {
     };
     let time = text(value.get("time").or_else(|| value.get("flow")?.get("time")));
     let Some(flow) = value.get("flow") else {
-        return Row::Text(time, clean(String::from_utf8_lossy(line).trim_end()));
+        return Row::Text(time, notice(&value, String::from_utf8_lossy(line).trim_end()));
     };
     let (protocol, l4) = match flow.get("l4").and_then(Value::as_object).and_then(|l4| l4.iter().next()) {
         Some((name, l4)) => (name.clone(), Some(l4)),
@@ -123,6 +123,18 @@ fn row(line: &[u8]) -> Row {
     ])
 }
 
+/// What a line about the log itself says.
+fn notice(value: &Value, line: &str) -> String {
+    if let Some(lost) = value.get("lost_events") {
+        let (count, from) = (text(lost.get("num_events_lost")), text(lost.get("first")));
+        return format!("{count} records lost from {from} to {}", text(lost.get("last")));
+    }
+    match value.get("node_status") {
+        Some(status) => format!("{} {}", text(status.get("state_change")), text(status.get("message"))),
+        None => clean(line),
+    }
+}
+
 /// A value as a cell; `-` where there is none.
 fn text(value: Option<&Value>) -> String {
     match value {
@@ -133,6 +145,6 @@ fn text(value: Option<&Value>) -> String {
 }
 
 /// Without control characters, which could reach into the terminal.
-fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

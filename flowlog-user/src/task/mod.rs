@@ -5,6 +5,7 @@
 //! a member of [`Spec`], and its reading in `spec` (or `file` when it concerns files).
 
 mod cadence;
+mod condition;
 mod duration;
 mod file;
 mod keys;
@@ -13,6 +14,7 @@ mod running;
 mod spec;
 
 pub use cadence::{Cadence, Events};
-pub use plan::{Plan, Planned};
-pub use running::{Finished, Overflow, Running};
-pub use spec::Spec;
+pub use condition::{Condition, ConditionKind, Conditions};
+pub use plan::{Claims, Plan, Planned, rules};
+pub use running::{Closing, Finished, Overflow, Running};
+pub use spec::{Phase, Spec};

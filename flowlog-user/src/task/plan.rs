@@ -6,7 +6,7 @@ use crate::filter::Filter;
 use crate::limits::CADENCES_MAX;
 use crate::record::fields::Mask;
 use crate::record::rules::Rules;
-use crate::tree::Problems;
+use crate::tree::{Problem, Problems};
 
 /// All tasks, ready to run.
 #[derive(Clone, Debug, Default)]
@@ -33,82 +33,96 @@ pub struct Planned {
 impl Plan {
     /// Joins tasks into a plan, noting names, files and cadences that do not go together.
     pub fn new(specs: Vec<Spec>, problems: &mut Problems) -> Self {
-        unique_names(&specs, problems);
-        unique_files(&specs, problems);
-        let mut plan = Self::default();
-        for spec in specs {
-            let Some(cadence) = plan.cadence_of(&spec, problems) else { continue };
-            plan.tasks.push(Planned { filter: Filter::new(&spec.filter), mask: spec.mask, cadence, spec });
+        let mut claims = Claims::default();
+        let mut refused = vec![false; specs.len()];
+        for (spec, refused) in specs.iter().zip(&mut refused) {
+            for problem in claims.take(spec) {
+                *refused = true;
+                problems.errors.push(problem);
+            }
         }
-        plan
+        let cadences: Vec<Cadence> = claims.cadences.iter().map(|(cadence, _)| *cadence).collect();
+        let kept = specs.into_iter().zip(refused).filter(|(_, refused)| !refused);
+        let of = |spec: &Spec| cadences.iter().position(|cadence| *cadence == spec.cadence);
+        let number = |spec: &Spec| of(spec).and_then(|at| u8::try_from(at).ok());
+        let tasks = kept.filter_map(|(spec, _)| Some(Planned::new(number(&spec)?, spec))).collect();
+        Self { tasks, cadences }
     }
+}
 
-    /// What all tasks together want of the kernel: never less than each of them.
+/// What these tasks together want of the kernel: never less than each of them.
+#[must_use]
+pub fn rules<'a>(tasks: impl IntoIterator<Item = &'a Spec>) -> Rules {
+    let mut rules = Rules::default();
+    for task in tasks {
+        task.filter.lower(&mut rules);
+    }
+    rules
+}
+
+impl Planned {
+    /// Compiles a task whose cadence has this number.
     #[must_use]
-    pub fn rules(&self) -> Rules {
-        let mut rules = Rules::default();
-        for task in &self.tasks {
-            task.spec.filter.lower(&mut rules);
+    pub fn new(cadence: u8, spec: Spec) -> Self {
+        Self { filter: Filter::new(&spec.filter), mask: spec.mask, cadence, spec }
+    }
+}
+
+/// What tasks have taken: each name and each file is one task's, and there are few cadences.
+#[derive(Debug, Default)]
+pub struct Claims<'a> {
+    names: HashMap<&'a str, &'a Spec>,
+    files: HashMap<PathBuf, &'a Spec>,
+    cadences: Vec<(Cadence, &'a Spec)>,
+}
+
+impl<'a> Claims<'a> {
+    /// Takes what the task needs, or says what somebody else has already; then nothing is taken.
+    pub fn take(&mut self, spec: &'a Spec) -> Vec<Problem> {
+        let name = self.names.get(spec.name.as_str()).map(|first| spec.name_taken_by(first));
+        // `PathBuf` compares by parts: `/a//x` is `/a/x`.
+        let paths = [spec.file.path.clone(), spec.file.live_path()];
+        let file = paths.iter().find_map(|path| self.files.get(path)).map(|first| taken_file(spec, first));
+        let shared = self.cadences.iter().any(|(cadence, _)| *cadence == spec.cadence);
+        let cadence = (!shared && self.cadences.len() >= CADENCES_MAX).then(|| self.too_many(spec));
+        let problems: Vec<Problem> = [name, file, cadence].into_iter().flatten().collect();
+        if problems.is_empty() {
+            self.names.insert(&spec.name, spec);
+            for path in paths {
+                self.files.insert(path, spec);
+            }
+            if !shared {
+                self.cadences.push((spec.cadence, spec));
+            }
         }
-        rules
+        problems
     }
 
-    fn cadence_of(&mut self, spec: &Spec, problems: &mut Problems) -> Option<u8> {
-        let index = match self.cadences.iter().position(|cadence| *cadence == spec.cadence) {
-            Some(index) => index,
-            None if self.cadences.len() < CADENCES_MAX => {
-                self.cadences.push(spec.cadence);
-                self.cadences.len() - 1
-            }
-            None => {
-                problems.error(&spec.place, self.too_many(spec));
-                return None;
-            }
-        };
-        u8::try_from(index).ok()
-    }
-
-    fn too_many(&self, spec: &Spec) -> String {
-        let first_of = |index: usize| {
-            let first = self.tasks.iter().find(|task| usize::from(task.cadence) == index);
-            first.map_or_else(String::new, |task| format!("`{}` {}", task.spec.name, task.spec.cadence))
-        };
-        let taken: Vec<String> = (0..self.cadences.len()).map(first_of).collect();
-        format!(
+    fn too_many(&self, spec: &Spec) -> Problem {
+        let taken: Vec<String> =
+            self.cadences.iter().map(|(cadence, first)| format!("`{}` {cadence}", first.name)).collect();
+        let message = format!(
             "`{}` {} is one pair of events and updateInterval more than the {CADENCES_MAX} that can run at once; use \
              that of {}",
             spec.name,
             spec.cadence,
             taken.join(", or of ")
-        )
+        );
+        Problem { place: spec.place.clone(), message }
     }
 }
 
-fn unique_names(specs: &[Spec], problems: &mut Problems) {
-    let mut taken: HashMap<&str, &Spec> = HashMap::new();
-    for spec in specs {
-        if let Some(first) = taken.get(spec.name.as_str()) {
-            let message =
-                format!("task name `{}` is taken at {}; choose another", spec.name, first.place.spot());
-            problems.error(&spec.place, message);
-        } else {
-            taken.insert(&spec.name, spec);
-        }
+impl Spec {
+    /// What to say when another task has the name.
+    #[must_use]
+    pub fn name_taken_by(&self, first: &Self) -> Problem {
+        let message = format!("task name `{}` is taken at {}; choose another", self.name, first.place.spot());
+        Problem { place: self.place.clone(), message }
     }
 }
 
-/// No two tasks write one file, however its path is spelt (`PathBuf` compares by parts: `/a//x` is `/a/x`).
-fn unique_files(specs: &[Spec], problems: &mut Problems) {
-    let mut taken: HashMap<PathBuf, &Spec> = HashMap::new();
-    for spec in specs {
-        let paths = [spec.file.path.clone(), spec.file.live_path()];
-        if let Some(first) = paths.iter().find_map(|path| taken.get(path)) {
-            let (path, place) = (spec.file.path.display(), first.path_place.spot());
-            let message = format!("`{path}` is written by task `{}` at {place}; choose another", first.name);
-            problems.error(&spec.path_place, message);
-        }
-        for path in paths {
-            taken.entry(path).or_insert(spec);
-        }
-    }
+fn taken_file(spec: &Spec, first: &Spec) -> Problem {
+    let (path, place) = (spec.file.path.display(), first.path_place.spot());
+    let message = format!("`{path}` is written by task `{}` at {place}; choose another", first.name);
+    Problem { place: spec.path_place.clone(), message }
 }

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
@@ -23,14 +23,38 @@ pub enum Overflow {
     Wait,
 }
 
+/// What a writer's thread is told.
+enum Order {
+    Write(Chunk),
+    /// Look at [`Shared::reshape`].
+    Look,
+}
+
+/// What a task and its writer's thread both see.
+#[derive(Debug)]
+struct Shared {
+    roots: Arc<Roots>,
+    counters: Arc<TaskCounters>,
+    /// Other settings for the file, until the writer has taken them.
+    reshape: Mutex<Option<Spec>>,
+    /// Why it stops, for the task's last line.
+    reason: OnceLock<&'static str>,
+}
+
 /// A running task.
 #[derive(Debug)]
 pub struct Running {
     name: Arc<str>,
+    shared: Arc<Shared>,
+    sender: SyncSender<Order>,
+    thread: JoinHandle<Option<PathBuf>>,
+}
+
+/// A task that was told to stop and writes what is queued.
+#[derive(Debug)]
+pub struct Closing {
+    name: Arc<str>,
     counters: Arc<TaskCounters>,
-    sender: SyncSender<Chunk>,
-    /// Why it stops, for the task's last line.
-    reason: Arc<OnceLock<&'static str>>,
     thread: JoinHandle<Option<PathBuf>>,
 }
 
@@ -46,29 +70,37 @@ pub struct Finished {
 }
 
 impl Running {
-    /// Opens the task's file and starts its writer. Gives back what a killed process had left in the file's place.
+    /// Opens the task's file and starts its writer, which goes on with the counters. Gives back what a killed process
+    /// had left in the file's place.
     ///
     /// # Errors
     /// When the file cannot be opened or the thread cannot be started.
-    pub fn start(spec: &Spec, roots: &Roots) -> Result<(Self, Option<Salvaged>), Error> {
+    pub fn start(
+        spec: &Spec,
+        roots: &Arc<Roots>,
+        counters: Arc<TaskCounters>,
+    ) -> Result<(Self, Option<Salvaged>), Error> {
         let (writer, salvaged) = Writer::open(spec, roots)?;
         let (sender, receiver) = sync_channel(WRITER_QUEUE_CHUNKS);
-        let counters = Arc::new(TaskCounters::default());
-        let shared = Arc::clone(&counters);
-        let reason = Arc::new(OnceLock::new());
-        let why = Arc::clone(&reason);
+        let shared = Arc::new(Shared {
+            roots: Arc::clone(roots),
+            counters,
+            reshape: Mutex::default(),
+            reason: OnceLock::new(),
+        });
         let name: Arc<str> = spec.task.as_str().into();
+        let seen = Arc::clone(&shared);
         let thread = Builder::new()
             .name("flowlog-write".into())
             .stack_size(512 << 10)
-            .spawn(move || write_all(writer, &receiver, &shared, &why))
+            .spawn(move || write_all(writer, &receiver, &seen))
             .map_err(|source| Error::Io {
                 task: spec.task.clone(),
                 what: "start a thread for",
                 path: spec.live_path(),
                 source,
             })?;
-        Ok((Self { name, counters, sender, reason, thread }, salvaged))
+        Ok((Self { name, shared, sender, thread }, salvaged))
     }
 
     /// The task's name.
@@ -79,26 +111,26 @@ impl Running {
 
     /// The task's counters.
     #[must_use]
-    pub const fn counters(&self) -> &Arc<TaskCounters> {
-        &self.counters
+    pub fn counters(&self) -> &Arc<TaskCounters> {
+        &self.shared.counters
     }
 
     /// Hands records to the writer.
     pub fn write(&self, chunk: Chunk, overflow: Overflow) {
         let records = u64::from(chunk.records);
-        let (bytes, queued) = (chunk.lines.len() as u64, &self.counters.queued_bytes);
+        let (bytes, queued) = (chunk.lines.len() as u64, &self.shared.counters.queued_bytes);
         if overflow == Overflow::Drop && queued.get() > 0 && queued.get() + bytes > WRITER_QUEUE_BYTES {
-            self.counters.dropped_queue_full.add(records);
+            self.shared.counters.dropped_queue_full.add(records);
             return;
         }
         queued.add(bytes); // first: the writer may take it before the next line
         let refused = match overflow {
-            Overflow::Wait => self.sender.send(chunk).is_err(),
-            Overflow::Drop => match self.sender.try_send(chunk) {
+            Overflow::Wait => self.sender.send(Order::Write(chunk)).is_err(),
+            Overflow::Drop => match self.sender.try_send(Order::Write(chunk)) {
                 Ok(()) => false,
                 Err(TrySendError::Full(_)) => {
                     queued.sub(bytes);
-                    self.counters.dropped_queue_full.add(records);
+                    self.shared.counters.dropped_queue_full.add(records);
                     return;
                 }
                 Err(TrySendError::Disconnected(_)) => true,
@@ -107,28 +139,54 @@ impl Running {
         if refused {
             // The writer's thread is gone, which only a panic there can do.
             queued.sub(bytes);
-            self.counters.dropped_write_error.add(records);
+            self.shared.counters.dropped_write_error.add(records);
         }
+    }
+
+    /// Other settings for the same live file: it is finished, and the next one begins with them.
+    pub fn reshape(&self, spec: Spec) {
+        *self.shared.reshape.lock().unwrap_or_else(PoisonError::into_inner) = Some(spec);
+        // A full queue makes the writer look by itself.
+        let _ = self.sender.try_send(Order::Look);
+    }
+
+    /// Lets the writer finish what is queued, without waiting for it.
+    #[must_use]
+    pub fn close(self) -> Closing {
+        self.close_because(STOPPED)
+    }
+
+    /// As [`Self::close`], with another reason in the file's last line.
+    #[must_use]
+    pub fn close_because(self, why: &'static str) -> Closing {
+        self.shared.reason.get_or_init(|| why);
+        Closing { name: self.name, counters: Arc::clone(&self.shared.counters), thread: self.thread }
     }
 
     /// Writes what is queued, closes the file and waits for it.
     #[must_use]
     pub fn finish(self) -> Finished {
-        self.finish_because(STOPPED)
+        self.close().wait()
+    }
+}
+
+impl Closing {
+    /// The task's name.
+    #[must_use]
+    pub const fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
-    /// As [`Self::finish`], but without a last line of ours: what was recorded elsewhere is written as it came.
+    /// Whether everything is written and closed.
     #[must_use]
-    pub fn finish_recorded(self) -> Finished {
-        self.finish_because("")
+    pub fn is_done(&self) -> bool {
+        self.thread.is_finished()
     }
 
-    /// As [`Self::finish`], with another reason in the file's last line.
+    /// Waits for it.
     #[must_use]
-    pub fn finish_because(self, why: &'static str) -> Finished {
-        let Self { name, counters, sender, reason, thread } = self;
-        reason.get_or_init(|| why);
-        drop(sender);
+    pub fn wait(self) -> Finished {
+        let Self { name, counters, thread } = self;
         let last_file = thread.join().unwrap_or_else(|_| {
             tracing::error!(task = %name, "the writer died; its last records may be missing from the file");
             None
@@ -140,40 +198,116 @@ impl Running {
 /// Why a task stops when nobody says otherwise.
 const STOPPED: &str = "flowlog was stopped";
 
-fn write_all(
-    mut writer: Writer,
-    chunks: &Receiver<Chunk>,
-    counters: &TaskCounters,
-    reason: &OnceLock<&'static str>,
-) -> Option<PathBuf> {
-    let mut queue = QueueLosses { seen: 0, checked_ns: wall_ns() };
+fn write_all(writer: Writer, orders: &Receiver<Order>, shared: &Shared) -> Option<PathBuf> {
+    let queue = QueueLosses { seen: shared.counters.dropped_queue_full.get(), checked_ns: wall_ns() };
+    let mut desk = Desk { writer: Ok(writer), last_file: None, queue, shared };
     loop {
-        let next = match writer.deadline() {
-            Some(at) => chunks.recv_timeout(at.saturating_duration_since(Instant::now())),
-            None => chunks.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        let deadline = desk.writer.as_ref().ok().and_then(Writer::deadline);
+        let next = match deadline {
+            Some(at) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
+            None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        queue.note(&mut writer, counters);
-        // The writer itself tries again, counts and tells the log; its state says what the trouble is.
-        let _ = match &next {
-            Ok(chunk) => {
-                let outcome = writer.append(chunk);
-                counters.queued_bytes.sub(chunk.lines.len() as u64);
-                outcome
+        let asked = shared.reshape.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(spec) = asked {
+            desk.close();
+            desk.open(&spec);
+        }
+        desk.note();
+        match &next {
+            Ok(Order::Write(chunk)) => {
+                desk.append(chunk);
+                shared.counters.queued_bytes.sub(chunk.lines.len() as u64);
             }
-            Err(RecvTimeoutError::Timeout) => writer.tick(Instant::now()),
+            Ok(Order::Look) => {}
+            Err(RecvTimeoutError::Timeout) => desk.tick(),
             Err(RecvTimeoutError::Disconnected) => break,
-        };
-        account(&mut writer, counters);
+        }
     }
-    if let Err(error) = writer.gone(reason.get().unwrap_or(&STOPPED)) {
-        tracing::warn!(%error, "the task's last line is missing");
+    desk.say_goodbye();
+    desk.close();
+    desk.last_file
+}
+
+/// A writer's thread with its writer, or with the settings by which none could be opened.
+struct Desk<'a> {
+    writer: Result<Writer, Spec>,
+    last_file: Option<PathBuf>,
+    queue: QueueLosses,
+    shared: &'a Shared,
+}
+
+impl Desk<'_> {
+    fn open(&mut self, spec: &Spec) {
+        match Writer::open(spec, &self.shared.roots) {
+            Ok((writer, salvaged)) => {
+                if let Some(salvaged) = salvaged {
+                    tracing::warn!(task = spec.task, file = %salvaged.path.display(), records = salvaged.records,
+                        damaged = salvaged.damaged, "kept what was in the file's place");
+                }
+                self.writer = Ok(writer);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no file could be begun; trying again with the next records");
+                self.shared.counters.trouble.set(Some(&error.to_string()));
+                self.writer = Err(spec.clone());
+            }
+        }
     }
-    let last_file = writer.close().map(|closed| closed.path).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the file could not be closed properly");
-        None
-    });
-    account(&mut writer, counters);
-    last_file
+
+    fn append(&mut self, chunk: &Chunk) {
+        if let Err(spec) = &self.writer {
+            self.open(&spec.clone());
+        }
+        match &mut self.writer {
+            // The writer itself tries again, counts and tells the log; its state says what the trouble is.
+            Ok(writer) => drop(writer.append(chunk)),
+            Err(_) => self.shared.counters.dropped_write_error.add(chunk.records.into()),
+        }
+        self.account();
+    }
+
+    fn tick(&mut self) {
+        if let Ok(writer) = &mut self.writer {
+            let _ = writer.tick(Instant::now());
+        }
+        self.account();
+    }
+
+    fn close(&mut self) {
+        if let Ok(writer) = &mut self.writer {
+            match writer.close() {
+                Ok(closed) => self.last_file = closed.path.or(self.last_file.take()),
+                Err(error) => tracing::warn!(%error, "the file could not be closed properly"),
+            }
+        }
+        self.account();
+    }
+
+    fn note(&mut self) {
+        if let Ok(writer) = &mut self.writer {
+            self.queue.note(writer, &self.shared.counters);
+        }
+    }
+
+    fn say_goodbye(&mut self) {
+        if let Ok(writer) = &mut self.writer
+            && let Err(error) = writer.gone(self.shared.reason.get().unwrap_or(&STOPPED))
+        {
+            tracing::warn!(%error, "the task's last line is missing");
+        }
+    }
+
+    fn account(&mut self) {
+        let Ok(writer) = &mut self.writer else { return };
+        let (written, counters) = (writer.take_written(), &self.shared.counters);
+        counters.written.add(written.records);
+        counters.written_bytes.add(written.bytes);
+        counters.disk_bytes.add(written.disk_bytes);
+        counters.dropped_write_error.add(written.lost);
+        counters.rotations.add(written.rotations);
+        counters.notices.add(written.notices);
+        counters.trouble.set(writer.trouble());
+    }
 }
 
 /// What found the queue full, handed to the writer so that the file says so.
@@ -198,18 +332,6 @@ impl QueueLosses {
         self.checked_ns = now_ns;
     }
 }
-
-fn account(writer: &mut Writer, counters: &TaskCounters) {
-    let written = writer.take_written();
-    counters.written.add(written.records);
-    counters.written_bytes.add(written.bytes);
-    counters.disk_bytes.add(written.disk_bytes);
-    counters.dropped_write_error.add(written.lost);
-    counters.rotations.add(written.rotations);
-    counters.notices.add(written.notices);
-    counters.trouble.set(writer.trouble());
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -236,7 +358,7 @@ mod tests {
             definition: Definition::default(),
         };
         let roots = Roots::new(&[folder.path().into()]).unwrap();
-        let (running, _) = Running::start(&spec, &roots).unwrap();
+        let (running, _) = Running::start(&spec, &Arc::new(roots), Arc::default()).unwrap();
         // Far more than is written while this loop runs: each chunk is compressed, and none of them copied here.
         let lines = Bytes::from(vec![b'\n'; 16 << 20]);
         let chunk = Chunk { lines, records: 1, seen_from_ns: 0, first_ns: 0, last_ns: 0 };

@@ -26,8 +26,21 @@ pub struct Spec {
     pub file: write::Spec,
     /// Where `filePath` stands.
     pub path_place: Place,
+    /// Nothing is written before this moment.
+    pub start: Option<Timestamp>,
     /// Nothing is written from this moment on.
     pub end: Option<Timestamp>,
+}
+
+/// Where a task is between its `start` and its `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Its start is yet to come.
+    Waiting,
+    /// It is to run.
+    Running,
+    /// Its end has passed.
+    Ended,
 }
 
 impl Spec {
@@ -55,7 +68,7 @@ impl Spec {
         );
         let mask = project::read(fields.get("fieldMask"), exact.unwrap_or(false), problems);
         let cadence = Cadence::read(&fields, problems);
-        let end = fields.get("end").and_then(|tree| timestamp(tree, problems));
+        let (start, end) = window(&fields, problems);
         let (name, place) = name?;
         Some(Self {
             description,
@@ -65,11 +78,80 @@ impl Spec {
             cadence,
             file: write::Spec { task: name.clone(), definition: file::definition(tree), ..file? },
             path_place: fields.get("filePath")?.place.clone(),
+            start,
             end,
             name,
             place,
         })
     }
+}
+
+impl Spec {
+    /// Where the task is at that wall time (nanoseconds since the Unix epoch).
+    #[must_use]
+    pub fn phase(&self, now_ns: i64) -> Phase {
+        let passed = |at: Option<Timestamp>| at.is_some_and(|at| at.as_nanosecond() <= i128::from(now_ns));
+        match (passed(self.end), self.start.is_none() || passed(self.start)) {
+            (true, _) => Phase::Ended,
+            (false, true) => Phase::Running,
+            (false, false) => Phase::Waiting,
+        }
+    }
+
+    /// The first moment after `now_ns` at which [`Self::phase`] changes.
+    #[must_use]
+    pub fn next_phase_ns(&self, now_ns: i64) -> Option<i64> {
+        [self.start, self.end]
+            .into_iter()
+            .flatten()
+            .filter_map(|at| i64::try_from(at.as_nanosecond()).ok())
+            .filter(|at_ns| *at_ns > now_ns)
+            .min()
+    }
+
+    /// Which keys differ; where they stand does not matter.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        // Written out, so that a new member cannot be forgotten here.
+        let Self {
+            name: _,
+            place: _,
+            description,
+            team,
+            filter,
+            mask,
+            cadence,
+            file,
+            path_place: _,
+            start,
+            end,
+        } = self;
+        let pairs = [
+            ("description", *description == other.description),
+            ("team", *team == other.team),
+            ("filters", *filter == other.filter),
+            ("fieldMask", *mask == other.mask),
+            ("events", *cadence == other.cadence),
+            ("file", *file == other.file),
+            ("start", *start == other.start),
+            ("end", *end == other.end),
+        ];
+        pairs.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+    }
+}
+
+fn window(fields: &Fields<'_>, problems: &mut Problems) -> (Option<Timestamp>, Option<Timestamp>) {
+    let mut read = |key| fields.get(key).and_then(|tree| timestamp(tree, problems));
+    let (start, end) = (read("start"), read("end"));
+    if let (Some(start), Some(end), Some(tree)) = (start, end, fields.get("start"))
+        && start >= end
+    {
+        problems.error(
+            &tree.place,
+            format!("the task would end ({end}) before it starts; correct one of the two"),
+        );
+    }
+    (start, end)
 }
 
 fn name(tree: &Tree, fields: &Fields<'_>, problems: &mut Problems) -> Option<(String, Place)> {

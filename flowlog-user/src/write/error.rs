@@ -119,4 +119,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// One of the daemon's own files.
+    #[error("cannot {what} {path}: {source}; choose another --state-dir or free its path", path = path.display())]
+    State {
+        /// The attempt, as a verb.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }

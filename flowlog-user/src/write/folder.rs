@@ -28,19 +28,16 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Whether the path still leads here.
+    /// Whether the path still leads here. Only what shows that it does not counts: without descriptors or memory
+    /// nothing can be told.
     pub(super) fn is_in_place(&self) -> bool {
         let (path, root) = &self.root;
-        let same = |a: rustix::io::Result<Stat>, b: rustix::io::Result<Stat>| match (a, b) {
-            (Ok(a), Ok(b)) => a.st_ino == b.st_ino && a.st_dev == b.st_dev,
-            _ => false,
-        };
-        if !same(stat(path), fstat(root)) {
-            return false;
-        }
         let below = if self.below.as_os_str().is_empty() { Path::new(".") } else { &self.below };
-        openat2(root, below, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), INSIDE)
-            .is_ok_and(|fd| same(fstat(&fd), fstat(&self.fd)))
+        leads_to(stat(path), root)
+            && leads_to(
+                openat2(root, below, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), INSIDE).and_then(fstat),
+                &self.fd,
+            )
     }
 
     /// Opens the folder anew, wherever the path leads now; what is missing is created.
@@ -179,5 +176,13 @@ impl Folder {
     pub(super) fn io(&self, what: &'static str, name: &str, source: impl Into<io::Error>) -> Error {
         let path = if name.is_empty() { self.path.clone() } else { self.path.join(name) };
         Error::Io { task: self.task.clone(), what, path, source: source.into() }
+    }
+}
+
+fn leads_to(found: Result<Stat, Errno>, held: &OwnedFd) -> bool {
+    match (found, fstat(held)) {
+        (Ok(found), Ok(held)) => found.st_ino == held.st_ino && found.st_dev == held.st_dev,
+        (Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV), _) => false,
+        _ => true,
     }
 }

@@ -286,42 +286,6 @@ fn a_task_ends_with_a_line_that_says_so_and_an_idle_one_says_that_too() {
 }
 
 #[test]
-fn old_files_go_by_age_and_for_space() {
-    let dir = tempfile::tempdir().unwrap();
-    let folder = dir.path().join("sub");
-    let old = |age: Duration| {
-        let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
-        writer.append(&chunk(0..10)).unwrap();
-        let path = writer.close().unwrap().path.unwrap();
-        let at = std::time::SystemTime::UNIX_EPOCH + Duration::from_nanos(wall_ns().unsigned_abs()) - age;
-        fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
-        path
-    };
-    let (older, newer) = (old(Duration::from_secs(7300)), old(Duration::from_secs(7100)));
-    let with_age = Spec { age_max: Some(Duration::from_secs(7200)), ..spec(dir.path(), ZSTD) };
-    let (mut writer, _) = open(&with_age, dir.path());
-    assert!(!older.exists() && newer.exists());
-    assert!(writer.deadline().is_some_and(|at| at <= later(AGE_CHECK_MS)), "it looks again by itself");
-    fs::File::options().write(true).open(&newer).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
-    writer.tick(later(AGE_CHECK_MS)).unwrap();
-    assert!(!newer.exists());
-    writer.close().unwrap();
-
-    // No file system is that empty.
-    let kept = old(Duration::ZERO);
-    let (mut writer, _) = open(&Spec { free_percent_min: Some(100), ..spec(dir.path(), ZSTD) }, dir.path());
-    writer.append(&chunk(0..10)).unwrap();
-    let error = writer.tick(later(FLUSH_MS)).unwrap_err();
-    assert!(matches!(error, Error::LowSpace { min: 100, .. }), "{error}");
-    assert!(!kept.exists(), "the oldest went first");
-    writer.spec.free_percent_min = None;
-    writer.tick(later(RETRY_MS)).unwrap();
-    writer.close().unwrap();
-    assert_eq!(writer.take_written().records, 10);
-    assert_eq!(names(&folder).len(), 1);
-}
-
-#[test]
 fn placeholders_are_filled_in() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("{node}/{task}-{date}.log");

@@ -22,6 +22,7 @@ mod proof;
 mod roots;
 mod salvage;
 mod spec;
+mod state;
 mod writer;
 
 pub use error::Error;
@@ -29,4 +30,5 @@ pub use losses::Place;
 pub use roots::Roots;
 pub use salvage::Salvaged;
 pub use spec::{Compression, Definition, OnFull, Owner, Spec, Sync};
+pub use state::StateDir;
 pub use writer::{Chunk, Closed, Writer, Written};

@@ -55,6 +55,12 @@ impl Names {
         Some(rest)
     }
 
+    /// What every finished file's name looks like, as a glob.
+    pub(super) fn pattern(&self, compression: Compression) -> String {
+        let suffix = if compression == Compression::Gzip { ".gz" } else { self.suffix };
+        format!("{}-*{}{suffix}", self.stem, self.ext)
+    }
+
     /// The finished name for a file whose first record is of that time; `n` > 0 tells collisions apart.
     pub(super) fn finished(&self, first_ns: i64, n: u32) -> String {
         format!("{}{}", self.base(first_ns, n), self.suffix)

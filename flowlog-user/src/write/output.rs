@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::fs::fdatasync;
 use rustix::io::Errno;
 
 use super::super::backlog::Backlog;
@@ -62,9 +61,16 @@ impl Writer {
             Fate::Moved => self.encode(Boundary::FrameEnd)?,
             Fate::Deleted | Fate::Changed => return self.begin_anew(fate),
         }
-        self.write()?;
-        self.sync(self.book.frame.is_none())?;
-        if fate == Fate::Moved { self.begin_anew(fate) } else { Ok(()) }
+        let written = self.write();
+        if fate == Fate::Moved {
+            if let Err(error) = written {
+                // Where it went nothing can be written; what waits has no other place.
+                self.discard(&error.to_string());
+            }
+            return self.begin_anew(fate);
+        }
+        written?;
+        self.sync(self.book.frame.is_none())
     }
 
     fn encode(&mut self, boundary: Boundary) -> Result<(), Error> {
@@ -155,7 +161,7 @@ impl Writer {
         if !due || !live.dirty {
             return Ok(());
         }
-        match fdatasync(&live.file) {
+        match live.file.sync_data() {
             Ok(()) => {
                 (live.synced, live.dirty) = (Instant::now(), false);
                 Ok(())
@@ -302,13 +308,15 @@ impl Writer {
             return Ok(None);
         }
         if live.dirty
-            && let Err(error) = fdatasync(&live.file)
+            && let Err(error) = live.file.sync_data()
         {
             let error = self.folder.io("sync", &self.names.live, error);
             self.doubt(&error);
         }
         let book = std::mem::take(&mut self.book);
-        let first_ns = book.first.map_or(0, |(ns, _)| ns);
+        // Names sort as the files were written, also when times do not.
+        let first_ns = book.first.map_or(0, |(ns, _)| ns).max(self.named_ns);
+        self.named_ns = first_ns;
         let name = finish(&self.folder, &self.names, &self.spec, self.owner, &mut live.file, first_ns)?;
         self.written.rotations += 1;
         self.backlog.scan(&self.folder, &self.names)?;

@@ -67,7 +67,7 @@ mod tests {
         let path = dir.path().join("passwd");
         std::fs::write(
             &path,
-            "root:x:0:0:root:/root:/bin/sh\nsyslog:x:104:110::/home/syslog:/bin/false\nodd\n",
+            "root:x:0:0:root:/root:/bin/sh\nsyslog:x:104:110::/nonexistent:/bin/false\nodd\n",
         )
         .unwrap();
         let find = |name| id(name, &path);

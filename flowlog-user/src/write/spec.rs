@@ -43,6 +43,14 @@ impl Spec {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path.with_file_name(Names::new(&name, self.compression).live)
     }
+
+    /// Where finished files are, as a glob.
+    #[must_use]
+    pub fn finished_paths(&self) -> PathBuf {
+        let path = fill(&self.path, &self.task, None);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.with_file_name(Names::new(&name, self.compression).pattern(self.compression))
+    }
 }
 
 /// A path with its placeholders filled in, apart from `{date}`, and from `{node}` where that is not known yet. What

@@ -302,60 +302,6 @@ fn files_rotate_by_time_once_they_hold_something() {
 }
 
 #[test]
-fn retention_deletes_the_oldest_files_of_this_task_only() {
-    let dir = tempfile::tempdir().unwrap();
-    let folder = dir.path().join("sub");
-    fs::create_dir(&folder).unwrap();
-    let foreign = [
-        "a.log",
-        "a-b-20200101T000000.000Z.log.zst",
-        "a-20200101T000000.000Z.log.bak",
-        "b.log.zst",
-        // Ours by name, not by what is in them.
-        "a-20190101T000000.000Z.log.gz",
-        "a-20190101T000000.000Z.log",
-        "a-20190101T000000.000Z.log.zst",
-        "a-20190101T000001.000Z.log",
-        "other",
-    ];
-    for name in foreign {
-        fs::write(folder.join(name), [0; 50_000]).unwrap();
-    }
-    let of_another =
-        Spec { task: "other".into(), path: dir.path().join("other/b.log"), ..spec(dir.path(), ZSTD) };
-    let (mut writer, _) = open(&of_another, dir.path());
-    writer.append(&chunk(0..1000)).unwrap();
-    let its_file = writer.close().unwrap().path.unwrap();
-    fs::copy(its_file, folder.join("a-20190101T000000.000Z.log.zst")).unwrap();
-    fs::write(folder.join("a-20190101T000001.000Z.log"), lines(0..1000)).unwrap();
-    fs::remove_file(folder.join("other")).unwrap();
-    fs::hard_link(folder.join("a-20190101T000001.000Z.log"), folder.join("other")).unwrap();
-    let ours = folder.join("a-20200101T000000.000Z.log"); // Ours, from another setting.
-    fs::write(&ours, lines(0..5000).replacen("{", "{\"flow\":{},", 1)).unwrap();
-    assert!(Command::new("gzip").arg(&ours).status().unwrap().success());
-    let spec = Spec { size_bytes_max: 4 << 10, total_bytes_max: 25 << 10, ..spec(dir.path(), ZSTD) };
-    let (mut writer, _) = open(&spec, dir.path());
-    assert_eq!(names(&folder).len(), foreign.len() + 1);
-    assert!(!folder.join("a-20200101T000000.000Z.log.gz").exists());
-    for i in 0..100 {
-        writer.append(&chunk(i * 25..(i + 1) * 25)).unwrap();
-        writer.tick(later(FLUSH_MS)).unwrap();
-        let own: u64 = names(&folder)
-            .iter()
-            .filter(|name| !foreign.contains(&name.as_str()))
-            .map(|name| fs::metadata(folder.join(name)).unwrap().len())
-            .sum();
-        assert!(own <= spec.total_bytes_max, "{own} bytes");
-    }
-    let own = names(&folder).into_iter().filter(|name| !foreign.contains(&name.as_str())).collect::<Vec<_>>();
-    assert!(own.len() >= 4, "{own:?}");
-    assert_eq!(names(&folder).len(), own.len() + foreign.len());
-    let newest = own.iter().rfind(|name| name.as_str() != "a.log.zst").unwrap();
-    let oldest = zstd_cat(&folder.join(&own[0])).0;
-    assert!(own[0] < *newest && !oldest.contains("\"n\":0,"), "the oldest went first");
-}
-
-#[test]
 fn what_a_killed_process_left_is_kept_under_a_finished_name() {
     let dir = tempfile::tempdir().unwrap();
     let spec = spec(dir.path(), ZSTD);

@@ -79,6 +79,8 @@ pub struct Writer {
     written_ever: bool,
     backlog: Backlog,
     aged: Instant,
+    /// What the last finished file was named by.
+    named_ns: i64,
 }
 
 /// Lines taken and not yet written.
@@ -143,6 +145,7 @@ impl Writer {
             written_ever: false,
             backlog,
             aged: now,
+            named_ns: 0,
         };
         writer.expire(now);
         Ok((writer, salvaged))
@@ -393,3 +396,7 @@ mod tests;
 #[cfg(test)]
 #[path = "frame_tests.rs"]
 mod frame_tests;
+
+#[cfg(test)]
+#[path = "retention_tests.rs"]
+mod retention_tests;

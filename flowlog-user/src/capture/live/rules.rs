@@ -53,16 +53,21 @@ impl Live {
     ///
     /// When a map cannot be written; the rules from before stay in use then.
     pub fn set_rules(&mut self, rules: &Rules) -> Result<(), Error> {
+        if *rules == self.options.rules && self.loaded.rules.generation != 0 {
+            return Ok(());
+        }
         let tables = Tables::new(rules);
         for what in &tables.widened {
             tracing::warn!("{what}; more connections than needed are counted, and filtered here");
         }
         if tables.everything && self.loaded.rules.generation == 0 {
+            self.options.rules = rules.clone();
             return Ok(()); // as it is after loading
         }
         // The other set may have been in use a moment ago.
         self.grace.wait().map_err(Error::GracePeriod)?;
         self.loaded.rules.switch(&tables)?;
+        self.options.rules = rules.clone();
         self.grace.wait().map_err(Error::GracePeriod)
     }
 }

@@ -1,11 +1,14 @@
 mod conditions;
+mod diff;
 mod files;
 mod filters;
 mod golden;
 mod hubble;
+mod owners;
 mod recorded;
 mod refused;
 mod tasks;
+mod watch;
 
 use super::document;
 use crate::task::{Plan, Spec};

@@ -1,0 +1,251 @@
+//! The control plane of the tasks: looks at files and clock, builds what is new, and hands it to the data plane.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::bail;
+use flowlog_user::clock::{monotonic_ns, wall_ns};
+use flowlog_user::config::{Config, Decision, Look, News, Tasks};
+use flowlog_user::pipeline::{Applied, Built, Pipeline, Stage};
+use flowlog_user::record::rules::Rules;
+use flowlog_user::server::audit::{Audit, Cause, list};
+use flowlog_user::server::tasks::TaskStates;
+use flowlog_user::task::{Finished, Phase, Spec, rules};
+use flowlog_user::write::{Roots, StateDir};
+use tokio::sync::oneshot;
+
+use super::data_plane::Command;
+use super::notes::Notes;
+use super::tasks::cadences;
+
+/// Tasks by name, those that are between their start and their end.
+type Wanted = BTreeMap<String, Arc<Spec>>;
+
+/// What is configured, what runs, and how the one becomes the other.
+pub(crate) struct Reload {
+    config: Config,
+    stage: Stage,
+    states: Arc<Mutex<TaskStates>>,
+    audit: Audit,
+    notes: Notes,
+    active_ns: u64,
+    /// Tasks as last told of.
+    known: Tasks,
+    /// Tasks that were refused, and tasks whose file could not be opened, with what was said of it.
+    refused: BTreeMap<(String, PathBuf), String>,
+    failed: BTreeMap<String, String>,
+    commands: Option<Sender<Command>>,
+}
+
+impl Reload {
+    /// Reads the tasks for the first time and opens their files into `pipeline`.
+    ///
+    /// # Errors
+    /// Nothing that was found is valid, or no task's file could be opened.
+    pub(crate) fn start(
+        paths: &[PathBuf],
+        roots: Arc<Roots>,
+        state: Option<Arc<StateDir>>,
+        active_ns: u64,
+        pipeline: &mut Pipeline,
+    ) -> anyhow::Result<(Self, Built)> {
+        let mut reload = Self {
+            config: Config::new(paths.to_vec(), state.clone()),
+            stage: Stage::new(roots),
+            states: Arc::default(),
+            audit: Audit::default(),
+            notes: Notes::start(state)?,
+            active_ns,
+            known: Tasks::new(),
+            refused: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            commands: None,
+        };
+        let look = reload.config.start(monotonic_ns());
+        let error = reload.config.error();
+        if let (true, Some(error)) = (reload.config.tasks().is_empty(), &error) {
+            bail!("the tasks are not valid; nothing was started\n{error}");
+        }
+        reload.tell(&look, Cause::Start);
+        if reload.config.tasks().is_empty() {
+            tracing::warn!("there are no tasks yet; they begin when a file asks for them");
+        }
+        let wanted = reload.wanted();
+        let mut built = reload.stage.build(&wanted);
+        if built.swap.seats.is_empty() && !built.failed.is_empty() {
+            let errors = built.failed.into_iter().map(|(_, error)| error).collect::<Vec<_>>();
+            return Err(super::run::all(&errors));
+        }
+        pipeline.apply(std::mem::take(&mut built.swap));
+        let failed = failures(&built.failed, &[]);
+        reload.settled(&Wanted::new(), failed, Cause::Start);
+        Ok((reload, built))
+    }
+
+    /// From now on changes go through the data plane.
+    pub(crate) fn connect(&mut self, commands: Sender<Command>) {
+        self.commands = Some(commands);
+    }
+
+    /// What the tasks that run want of the kernel.
+    pub(crate) fn rules(&self) -> Rules {
+        rules(self.stage.running().values().map(AsRef::as_ref))
+    }
+
+    /// What is configured.
+    pub(crate) const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// When the next task starts or ends, nanoseconds since the Unix epoch.
+    pub(crate) fn next_phase_ns(&self) -> Option<i64> {
+        let now_ns = wall_ns();
+        self.config.tasks().values().filter_map(|task| task.spec.next_phase_ns(now_ns)).min()
+    }
+
+    /// Looks at files and clock and makes the tasks what they are to be. True when it should look again soon.
+    pub(crate) async fn look(&mut self, cause: Cause) -> bool {
+        let look = match cause {
+            Cause::Clock | Cause::Start => Look::default(),
+            Cause::Signal => self.config.look(monotonic_ns(), true),
+            Cause::Watch | Cause::Poll => self.config.look(monotonic_ns(), false),
+        };
+        self.tell(&look, cause);
+        let wanted = self.wanted();
+        let before = self.stage.running().clone();
+        let mut built = self.stage.build(&wanted);
+        let mut applied = Applied::default();
+        if built.changes
+            && let Some(commands) = &self.commands
+        {
+            let (done, doing) = oneshot::channel();
+            // Wide enough for both while the one becomes the other: nothing a task wants is ever rejected.
+            let command = Command {
+                widened: rules(before.values().chain(wanted.values()).map(AsRef::as_ref)),
+                narrowed: self.rules(),
+                swap: std::mem::take(&mut built.swap),
+                cadences: cadences(&built.cadences, self.active_ns),
+                counters: std::mem::take(&mut built.counters),
+                done,
+            };
+            // Both fail only when the data plane has stopped, which ends the daemon.
+            if commands.send(command).is_ok() {
+                applied = doing.await.unwrap_or_default();
+            }
+            let running = self.stage.running().len();
+            tracing::info!(cause = cause.name(), running, "the tasks have changed");
+        }
+        let failed = failures(&built.failed, &applied.failed);
+        self.stage.applied(applied.closing, &applied.failed, &before);
+        self.settled(&before, failed, cause);
+        look.again
+    }
+
+    /// Tasks that stopped while the daemon ran.
+    pub(crate) fn finish(self) -> Vec<Finished> {
+        self.notes.finish();
+        self.stage.finish()
+    }
+
+    fn wanted(&self) -> Wanted {
+        let now_ns = wall_ns();
+        let running =
+            self.config.tasks().iter().filter(|(_, task)| task.spec.phase(now_ns) == Phase::Running);
+        running.map(|(name, task)| (name.clone(), Arc::clone(&task.spec))).collect()
+    }
+
+    /// Says what is new in the files.
+    fn tell(&mut self, look: &Look, cause: Cause) {
+        for news in &look.news {
+            self.audit.news(news, cause);
+            match news {
+                News::Accepted { file, warnings, .. } => {
+                    tracing::debug!(file = %file.display(), "accepted");
+                    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                }
+                News::Rejected { file, problems, .. } => {
+                    for problem in problems {
+                        tracing::error!(file = %file.display(), "not accepted, its tasks stay as they were: {problem}");
+                    }
+                }
+                News::Restored { file, .. } => {
+                    tracing::warn!(file = %file.display(), "its tasks run as they were accepted last");
+                }
+                News::Gone { file } => {
+                    tracing::info!(file = %file.display(), "the file is gone, and with it its tasks");
+                }
+            }
+        }
+        let Some(decision) = &look.decision else { return };
+        self.refuse(decision, cause);
+        let known = std::mem::replace(&mut self.known, decision.tasks.clone());
+        for (name, task) in &decision.tasks {
+            match known.get(name).map(|old| old.spec.differences(&task.spec)) {
+                None => self.audit.task("accepted", cause, task, &self.config, &[]),
+                Some(what) if !what.is_empty() => {
+                    self.audit.task("changed", cause, task, &self.config, &[("what", what.into())]);
+                }
+                Some(_) => {}
+            }
+        }
+        for task in known.iter().filter(|(name, _)| !decision.tasks.contains_key(*name)).map(|(_, task)| task)
+        {
+            self.audit.task("removed", cause, task, &self.config, &[]);
+        }
+    }
+
+    fn refuse(&mut self, decision: &Decision, cause: Cause) {
+        let mut refused = BTreeMap::new();
+        for (task, problems) in &decision.refused {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let key = (task.spec.name.clone(), task.file.to_path_buf());
+            if self.refused.get(&key) != Some(&lines.join("\n")) {
+                for line in &lines {
+                    tracing::error!(task = task.spec.name, "refused, everything else goes on: {line}");
+                }
+                self.audit.task("rejected", cause, task, &self.config, &[("problems", list(problems))]);
+            }
+            refused.insert(key, lines.join("\n"));
+        }
+        self.refused = refused;
+    }
+
+    /// Writes down what became of the tasks.
+    fn settled(&mut self, before: &Wanted, failed: BTreeMap<String, String>, cause: Cause) {
+        let now_ns = wall_ns();
+        let running = self.stage.running();
+        for (name, task) in &self.known {
+            let path = [("path", task.spec.file.live_path().to_string_lossy().into())];
+            match (before.contains_key(name), running.contains_key(name)) {
+                (false, true) => self.audit.task("started", cause, task, &self.config, &path),
+                (true, false) if task.spec.phase(now_ns) == Phase::Ended => {
+                    self.audit.task("ended", cause, task, &self.config, &path);
+                }
+                (true, false) => self.audit.task("stopped", cause, task, &self.config, &path),
+                _ => {}
+            }
+            if let Some(why) = failed.get(name).filter(|why| self.failed.get(name) != Some(why)) {
+                tracing::error!(task = %name, "{why}; trying again every few seconds");
+                self.audit.task("failed", cause, task, &self.config, &[("error", why.as_str().into())]);
+            }
+        }
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).update(
+            &self.config,
+            running,
+            &failed,
+            now_ns,
+        );
+        self.failed = failed;
+        // After everything else: what was accepted is in force whether or not it can be written down.
+        self.notes.send(self.config.unwritten(), self.audit.take());
+    }
+}
+
+fn failures(
+    built: &[(String, flowlog_user::write::Error)],
+    applied: &[(String, flowlog_user::write::Error)],
+) -> BTreeMap<String, String> {
+    built.iter().chain(applied).map(|(name, error)| (name.clone(), error.to_string())).collect()
+}

@@ -1,0 +1,213 @@
+//! Builds what is new before anything that runs is touched.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::open;
+use crate::limits::CADENCES_MAX;
+use crate::metrics::TaskCounters;
+use crate::task::{Cadence, Closing, Finished, Planned, Running, Spec};
+use crate::write::{Error, Roots};
+
+/// How long a new task waits for one that is just closing the same file.
+const CLOSING: Duration = Duration::from_secs(2);
+/// Tasks that are gone and whose counters are still told at the end.
+const FINISHED_MAX: usize = 4096;
+
+/// A place in the pipeline.
+#[derive(Debug)]
+pub enum Seat {
+    /// This task goes on exactly as it was.
+    Keep(String),
+    /// It runs and goes on with other filters, fields, events or settings of the same live file.
+    Change(Box<Planned>),
+    /// It begins, or goes on with another file, which is open.
+    Open(Box<Planned>, Running),
+    /// The same, but its file is still another task's.
+    OpenLater(Box<Planned>, Arc<TaskCounters>),
+}
+
+/// The tasks from now on.
+#[derive(Debug, Default)]
+pub struct Swap {
+    /// In order; what runs and has no seat closes.
+    pub seats: Vec<Seat>,
+}
+
+/// What was built.
+#[derive(Debug, Default)]
+pub struct Built {
+    /// For [`super::Pipeline::apply`].
+    pub swap: Swap,
+    /// Cadences by number; those that stay have kept theirs.
+    pub cadences: [Option<Cadence>; CADENCES_MAX],
+    /// Counters of the tasks that will run.
+    pub counters: Vec<Arc<TaskCounters>>,
+    /// Tasks whose file could not be opened: a new one does not run, a changed one stays as it was.
+    pub failed: Vec<(String, Error)>,
+    /// Something changes at all.
+    pub changes: bool,
+}
+
+/// What runs, as the control plane knows it.
+#[derive(Debug)]
+pub struct Stage {
+    roots: Arc<Roots>,
+    running: BTreeMap<String, Arc<Spec>>,
+    cadences: [Option<Cadence>; CADENCES_MAX],
+    counters: HashMap<String, Arc<TaskCounters>>,
+    closing: Vec<(PathBuf, Closing)>,
+    finished: Vec<Finished>,
+}
+
+impl Stage {
+    /// Nothing runs yet.
+    #[must_use]
+    pub fn new(roots: Arc<Roots>) -> Self {
+        Self {
+            roots,
+            running: BTreeMap::new(),
+            cadences: [None; CADENCES_MAX],
+            counters: HashMap::new(),
+            closing: Vec::new(),
+            finished: Vec::new(),
+        }
+    }
+
+    /// The tasks that run, by name.
+    #[must_use]
+    pub const fn running(&self) -> &BTreeMap<String, Arc<Spec>> {
+        &self.running
+    }
+
+    /// Opens the files of tasks that begin or move. What runs is not touched.
+    pub fn build(&mut self, wanted: &BTreeMap<String, Arc<Spec>>) -> Built {
+        let mut built = Built::default();
+        let mut given: Vec<(Arc<Spec>, Way)> = Vec::with_capacity(wanted.len());
+        let held: HashSet<PathBuf> = self.running.values().map(|spec| spec.file.live_path()).collect();
+        for (name, spec) in wanted {
+            let before = self.running.get(name).cloned();
+            let way = match &before {
+                Some(before) if Arc::ptr_eq(before, spec) || before.differences(spec).is_empty() => {
+                    Ok(Way::Keep)
+                }
+                Some(before) if before.file.live_path() == spec.file.live_path() => Ok(Way::Change),
+                _ if held.contains(&spec.file.live_path()) => Ok(Way::Later),
+                _ => self.open(spec).map(|running| Way::Open(Box::new(running))),
+            };
+            match (way, before) {
+                (Ok(way), _) => given.push((Arc::clone(spec), way)),
+                (Err(error), before) => {
+                    given.extend(before.map(|before| (before, Way::Keep)));
+                    built.failed.push((name.clone(), error));
+                }
+            }
+        }
+        let cadences = next(&self.cadences, given.iter().map(|(spec, _)| spec.cadence));
+        let mut running = BTreeMap::new();
+        for (spec, way) in given {
+            let at = cadences.iter().position(|cadence| *cadence == Some(spec.cadence));
+            let Some(number) = at.and_then(|at| u8::try_from(at).ok()) else {
+                // Only when a move failed that would have freed a cadence: it is tried again.
+                tracing::warn!(task = spec.name, "no cadence is free; the task waits for one");
+                continue;
+            };
+            built.counters.push(self.counters(&spec.name));
+            let planned = || Box::new(Planned::new(number, Spec::clone(&spec)));
+            let seat = match way {
+                Way::Keep => Seat::Keep(spec.name.clone()),
+                Way::Change => Seat::Change(planned()),
+                Way::Open(running) => Seat::Open(planned(), *running),
+                Way::Later => Seat::OpenLater(planned(), self.counters(&spec.name)),
+            };
+            built.changes |= !matches!(seat, Seat::Keep(_));
+            built.swap.seats.push(seat);
+            running.insert(spec.name.clone(), spec);
+        }
+        built.changes |= running.len() != self.running.len();
+        built.cadences = cadences;
+        self.cadences = cadences;
+        self.running = running;
+        built
+    }
+
+    /// Takes note of what [`super::Pipeline::apply`] has left.
+    pub fn applied(
+        &mut self,
+        closing: Vec<Closing>,
+        failed: &[(String, Error)],
+        before: &BTreeMap<String, Arc<Spec>>,
+    ) {
+        for (name, _) in failed {
+            self.running.remove(name);
+        }
+        for closing in closing {
+            let path = before.get(&**closing.name()).map(|spec| spec.file.live_path()).unwrap_or_default();
+            self.closing.push((path, closing));
+        }
+        self.collect();
+    }
+
+    /// Takes in tasks that have closed meanwhile.
+    pub fn collect(&mut self) {
+        let (done, open): (Vec<_>, Vec<_>) =
+            self.closing.drain(..).partition(|(_, closing)| closing.is_done());
+        self.closing = open;
+        self.finished.extend(done.into_iter().map(|(_, closing)| closing.wait()));
+        let names: HashSet<&str> = self.closing.iter().map(|(_, closing)| &**closing.name()).collect();
+        self.counters.retain(|name, _| self.running.contains_key(name) || names.contains(name.as_str()));
+        let excess = self.finished.len().saturating_sub(FINISHED_MAX);
+        self.finished.drain(..excess);
+    }
+
+    /// Every task that has stopped while others ran; waits for those that are still closing.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<Finished> {
+        self.finished.extend(self.closing.drain(..).map(|(_, closing)| closing.wait()));
+        self.finished
+    }
+
+    fn open(&mut self, spec: &Spec) -> Result<Running, Error> {
+        let until = Instant::now() + CLOSING;
+        let path = spec.file.live_path();
+        let closes = |closing: &[(PathBuf, Closing)]| {
+            closing.iter().any(|(closing, task)| *closing == path && !task.is_done())
+        };
+        while closes(&self.closing) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let counters = self.counters(&spec.name);
+        open(spec, &self.roots, counters)
+    }
+
+    /// A task that moves or returns while its old file closes goes on with its counters.
+    fn counters(&mut self, name: &str) -> Arc<TaskCounters> {
+        Arc::clone(self.counters.entry(name.to_owned()).or_default())
+    }
+}
+
+enum Way {
+    Keep,
+    Change,
+    Open(Box<Running>),
+    Later,
+}
+
+/// Cadences that are still wanted keep their numbers; new ones take what is free.
+fn next(
+    before: &[Option<Cadence>; CADENCES_MAX],
+    wanted: impl Iterator<Item = Cadence>,
+) -> [Option<Cadence>; CADENCES_MAX] {
+    let wanted: Vec<Cadence> = wanted.collect();
+    let mut cadences = before.map(|cadence| cadence.filter(|cadence| wanted.contains(cadence)));
+    for cadence in wanted {
+        if !cadences.contains(&Some(cadence))
+            && let Some(free) = cadences.iter_mut().find(|slot| slot.is_none())
+        {
+            *free = Some(cadence);
+        }
+    }
+    cadences
+}

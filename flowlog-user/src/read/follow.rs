@@ -1,0 +1,98 @@
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::Error;
+use super::cat::{Printer, Request, Summary, quiet};
+use super::group::{Group, file_identity};
+use super::sources::{Key, grouped};
+
+/// Between two looks for more.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Prints as [`super::cat`] does, and goes on with what is written later, also across rotation and in new files, until
+/// the reader goes away or `stop` says so. `report` hears of what cannot be read as it is met.
+///
+/// # Errors
+/// As [`super::cat`].
+pub fn follow(
+    request: &Request,
+    out: &mut dyn Write,
+    report: &mut dyn FnMut(&super::Damage),
+    stop: &dyn Fn() -> bool,
+) -> Result<Summary, Error> {
+    let mut summary = Summary::default();
+    let result = watch(request, out, report, stop, &mut summary);
+    quiet(result)?;
+    Ok(summary)
+}
+
+fn watch(
+    request: &Request,
+    out: &mut dyn Write,
+    report: &mut dyn FnMut(&super::Damage),
+    stop: &dyn Fn() -> bool,
+    summary: &mut Summary,
+) -> Result<(), Error> {
+    let mut printer = Printer::new(request);
+    let mut tasks: BTreeMap<Key, Group> = BTreeMap::new();
+    let mut read: Vec<(u64, u64)> = Vec::new();
+    let mut first = true;
+    while !stop() {
+        look(&request.paths, request, &mut tasks, &mut read, first)?;
+        first = false;
+        let mut reported = summary.damage.len();
+        for group in tasks.values_mut() {
+            while group.advance(&mut summary.stats, &mut summary.damage)? {
+                printer.line(&group.line, &mut None, summary, out)?;
+            }
+            for damage in summary.damage.iter().skip(reported) {
+                report(damage);
+            }
+            reported = summary.damage.len();
+        }
+        printer.finish(out)?;
+        sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Adds files that were not there before.
+fn look(
+    paths: &[PathBuf],
+    request: &Request,
+    tasks: &mut BTreeMap<Key, Group>,
+    read: &mut Vec<(u64, u64)>,
+    first: bool,
+) -> Result<(), Error> {
+    let found = match grouped(paths) {
+        Ok(found) => found,
+        // Between two files of a task its name leads nowhere.
+        Err(_) if !first => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let mut present = Vec::new();
+    for (key, sources) in found {
+        let group = match tasks.entry(key) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(Group::new(Vec::new(), request.range, true)?)
+            }
+        };
+        for source in sources {
+            let Some(identity) = file_identity(&source) else { continue };
+            present.push(identity);
+            if !read.contains(&identity) {
+                read.push(identity);
+                if !group.holds(identity) {
+                    group.add(source)?;
+                }
+            }
+        }
+    }
+    // A number of a file that is gone may become another file's.
+    read.retain(|identity| present.contains(identity) || tasks.values().any(|group| group.holds(*identity)));
+    Ok(())
+}

@@ -1,0 +1,236 @@
+use std::collections::VecDeque;
+use std::io;
+
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+use super::content::Piece;
+use super::input::Input;
+use super::range::TimeRange;
+use crate::record::container::{
+    FRAME_HEAD_BYTES_MAX, FRAME_MAGIC, Index, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, TAIL_BYTES, frame_head,
+    payload_len,
+};
+
+/// Bytes of an index that are read at most.
+const INDEX_BYTES_MAX: u64 = 64 << 20;
+const OUTPUT_BYTES: usize = 128 << 10;
+
+/// The frames of a zstd file, read one after the other, also behind damage and while the file grows.
+pub(super) struct Frames {
+    decoder: Decoder<'static>,
+    state: State,
+    /// What is to be read, as (from, to); `None` is everything.
+    wanted: Option<VecDeque<(u64, u64)>>,
+    /// Where the frame begins that the last text came from.
+    pub(super) text_frame: u64,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// A frame may begin here.
+    Between,
+    /// In a frame that began there.
+    Inside(u64),
+    /// The damage from there on is being passed over.
+    Lost(u64, &'static str),
+}
+
+/// Whether a frame that zstd's tools skip begins with these bytes: 0x184D2A5? in little endian.
+pub(super) fn is_skippable(bytes: &[u8]) -> bool {
+    matches!(bytes, [first, 0x2a, 0x4d, 0x18, ..] if first & 0xf0 == 0x50)
+}
+
+impl Frames {
+    pub(super) fn new(input: &mut Input, range: &TimeRange) -> io::Result<Self> {
+        let wanted =
+            if range.is_open() { None } else { index(input)?.and_then(|index| wanted(&index, range)) };
+        Ok(Self { decoder: Decoder::new()?, state: State::Between, wanted, text_frame: 0 })
+    }
+
+    /// Decodes a piece. `growing`: an end in the midst of things is no damage.
+    pub(super) fn more(&mut self, input: &mut Input, growing: bool, out: &mut Vec<u8>) -> io::Result<Piece> {
+        loop {
+            match self.state {
+                State::Between => {
+                    if let Some(piece) = self.begin(input, growing)? {
+                        return Ok(piece);
+                    }
+                }
+                State::Inside(start) => {
+                    if let Some(piece) = self.decode(input, growing, start, out)? {
+                        return Ok(piece);
+                    }
+                }
+                State::Lost(from, what) => {
+                    let found = find_frame(input)?;
+                    self.state = State::Between;
+                    return Ok(Piece::Damage { from, to: input.offset(), what, more: found });
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, input: &mut Input, growing: bool) -> io::Result<Option<Piece>> {
+        if let Some(wanted) = &mut self.wanted {
+            while wanted.front().is_some_and(|(_, to)| *to <= input.offset()) {
+                wanted.pop_front();
+            }
+            match wanted.front() {
+                Some((from, _)) if *from > input.offset() => {
+                    let from = *from;
+                    input.skip_to(from)?;
+                }
+                Some(_) => {}
+                None => return Ok(Some(Piece::End)),
+            }
+        }
+        let start = input.offset();
+        let head = input.ready_for(SKIPPABLE_HEAD_BYTES)?;
+        if head.is_empty() {
+            return Ok(Some(Piece::End));
+        }
+        if head.starts_with(&FRAME_MAGIC) {
+            self.decoder.reinit()?;
+            self.state = State::Inside(start);
+            return Ok(None);
+        }
+        if is_skippable(head)
+            && let Some((_, len)) =
+                head.get(..SKIPPABLE_HEAD_BYTES).and_then(|head| head.split_last_chunk::<4>())
+        {
+            let end = start + SKIPPABLE_HEAD_BYTES as u64 + u64::from(u32::from_le_bytes(*len));
+            if input.skip_to(end)? {
+                let next = input.ready_for(FRAME_MAGIC.len())?;
+                // A damaged length leads into the midst of something.
+                if next.len() >= FRAME_MAGIC.len() && !next.starts_with(&FRAME_MAGIC) && !is_skippable(next) {
+                    self.lose(input, start, "the length of this skippable frame leads nowhere")?;
+                }
+                return Ok(None);
+            }
+            return self.cut(input, growing, start);
+        }
+        let begins = head.len() < SKIPPABLE_HEAD_BYTES
+            && (FRAME_MAGIC.starts_with(head) || is_skippable(head) || SKIPPABLE_MAGIC.starts_with(head));
+        if begins {
+            return self.cut(input, growing, start);
+        }
+        self.lose(input, start, "what stands here is no frame")?;
+        Ok(None)
+    }
+
+    /// The file ends within a frame: it was cut off, or a damaged length leads too far.
+    fn cut(&mut self, input: &mut Input, growing: bool, from: u64) -> io::Result<Option<Piece>> {
+        if growing {
+            return Ok(Some(Piece::End));
+        }
+        self.lose(input, from, "the frame has no end")?;
+        Ok(None)
+    }
+
+    fn decode(
+        &mut self,
+        input: &mut Input,
+        growing: bool,
+        start: u64,
+        out: &mut Vec<u8>,
+    ) -> io::Result<Option<Piece>> {
+        if input.ready().is_empty() && input.fill()? == 0 {
+            return self.cut(input, growing, start);
+        }
+        self.text_frame = start;
+        let filled = out.len();
+        out.reserve(OUTPUT_BYTES);
+        let mut from = InBuffer::around(input.ready());
+        let result = self.decoder.run(&mut from, &mut OutBuffer::around_pos(out, filled));
+        let taken = from.pos();
+        input.take(taken);
+        match result {
+            Ok(0) => self.state = State::Between,
+            Ok(_) => {}
+            Err(_) => {
+                self.lose(input, start, "the frame is damaged")?;
+            }
+        }
+        Ok((out.len() > filled).then_some(Piece::Text))
+    }
+
+    fn lose(&mut self, input: &mut Input, start: u64, what: &'static str) -> io::Result<()> {
+        // What the decoder took of the frame may hold the beginning of the next one.
+        input.back_to(start + 1)?;
+        if input.offset() <= start {
+            input.take(1);
+        }
+        self.state = State::Lost(start, what);
+        Ok(())
+    }
+}
+
+/// Whether a frame may begin anywhere in these bytes.
+pub(super) fn holds_frame(bytes: &[u8]) -> bool {
+    frame_in(bytes).is_some()
+}
+
+fn frame_in(bytes: &[u8]) -> Option<usize> {
+    (0..bytes.len()).find(|at| {
+        let rest = bytes.get(*at..).unwrap_or_default();
+        frame_head(rest).is_some()
+            || (rest.starts_with(&SKIPPABLE_MAGIC) && rest.get(8..15) == Some(b"flowlog"))
+    })
+}
+
+/// Goes to the next place at which a frame may begin; false at the end.
+fn find_frame(input: &mut Input) -> io::Result<bool> {
+    loop {
+        let ready = input.ready_for(FRAME_HEAD_BYTES_MAX)?;
+        if ready.is_empty() {
+            return Ok(false);
+        }
+        let found = frame_in(ready);
+        if let Some(at) = found {
+            input.take(at);
+            return Ok(true);
+        }
+        // A magic number may stand across the border.
+        let pass = ready.len().saturating_sub(FRAME_HEAD_BYTES_MAX);
+        if pass == 0 {
+            let end = input.fill()? == 0;
+            if end {
+                input.take(usize::MAX);
+                return Ok(false);
+            }
+        } else {
+            input.take(pass);
+        }
+    }
+}
+
+/// The index at the end of a file, if there is a whole one.
+pub(super) fn index(input: &mut Input) -> io::Result<Option<Index>> {
+    let Some((_, tail)) = input.last(TAIL_BYTES as u64)? else { return Ok(None) };
+    let Some(len) =
+        tail.try_into().ok().and_then(|tail| payload_len(&tail)).filter(|len| *len <= INDEX_BYTES_MAX)
+    else {
+        return Ok(None);
+    };
+    Ok(input.last(len)?.and_then(|(start, payload)| {
+        let index = Index::parse(&payload)?;
+        let ordered = index.frames.is_sorted_by(|a, b| a.offset < b.offset);
+        (ordered && index.frames.last().is_none_or(|frame| frame.offset < start)).then_some(index)
+    }))
+}
+
+/// The parts of a file that a time range needs; behind the last frame there may be more than the index knows.
+fn wanted(index: &Index, range: &TimeRange) -> Option<VecDeque<(u64, u64)>> {
+    let ends = index.frames.iter().skip(1).map(|frame| frame.offset).chain([u64::MAX]);
+    let mut parts: VecDeque<(u64, u64)> = VecDeque::new();
+    for (frame, end) in index.frames.iter().zip(ends) {
+        if !range.overlaps(frame.first_ns, frame.last_ns) {
+            continue;
+        }
+        match parts.back_mut() {
+            Some((_, to)) if *to == frame.offset => *to = end,
+            _ => parts.push_back((frame.offset, end)),
+        }
+    }
+    (!index.frames.is_empty()).then_some(parts)
+}

@@ -1,0 +1,97 @@
+//! Which files go, and which never do.
+
+use super::tests::{ZSTD, chunk, later, lines, names, open, spec, zstd_cat};
+use super::*;
+use crate::limits::RETRY_MS;
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn retention_deletes_the_oldest_files_of_this_task_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("sub");
+    fs::create_dir(&folder).unwrap();
+    let foreign = [
+        "a.log",
+        "a-b-20200101T000000.000Z.log.zst",
+        "a-20200101T000000.000Z.log.bak",
+        "b.log.zst",
+        // Ours by name, not by what is in them.
+        "a-20190101T000000.000Z.log.gz",
+        "a-20190101T000000.000Z.log",
+        "a-20190101T000000.000Z.log.zst",
+        "a-20190101T000001.000Z.log",
+        "other",
+    ];
+    for name in foreign {
+        fs::write(folder.join(name), [0; 50_000]).unwrap();
+    }
+    let of_another =
+        Spec { task: "other".into(), path: dir.path().join("other/b.log"), ..spec(dir.path(), ZSTD) };
+    let (mut writer, _) = open(&of_another, dir.path());
+    writer.append(&chunk(0..1000)).unwrap();
+    let its_file = writer.close().unwrap().path.unwrap();
+    fs::copy(its_file, folder.join("a-20190101T000000.000Z.log.zst")).unwrap();
+    fs::write(folder.join("a-20190101T000001.000Z.log"), lines(0..1000)).unwrap();
+    fs::remove_file(folder.join("other")).unwrap();
+    fs::hard_link(folder.join("a-20190101T000001.000Z.log"), folder.join("other")).unwrap();
+    let ours = folder.join("a-20200101T000000.000Z.log"); // Ours, from another setting.
+    fs::write(&ours, lines(0..5000).replacen("{", "{\"flow\":{},", 1)).unwrap();
+    assert!(Command::new("gzip").arg(&ours).status().unwrap().success());
+    let spec = Spec { size_bytes_max: 4 << 10, total_bytes_max: 25 << 10, ..spec(dir.path(), ZSTD) };
+    let (mut writer, _) = open(&spec, dir.path());
+    assert_eq!(names(&folder).len(), foreign.len() + 1);
+    assert!(!folder.join("a-20200101T000000.000Z.log.gz").exists());
+    for i in 0..100 {
+        writer.append(&chunk(i * 25..(i + 1) * 25)).unwrap();
+        writer.tick(later(FLUSH_MS)).unwrap();
+        let own: u64 = names(&folder)
+            .iter()
+            .filter(|name| !foreign.contains(&name.as_str()))
+            .map(|name| fs::metadata(folder.join(name)).unwrap().len())
+            .sum();
+        assert!(own <= spec.total_bytes_max, "{own} bytes");
+    }
+    let own = names(&folder).into_iter().filter(|name| !foreign.contains(&name.as_str())).collect::<Vec<_>>();
+    assert!(own.len() >= 4, "{own:?}");
+    assert_eq!(names(&folder).len(), own.len() + foreign.len());
+    let newest = own.iter().rfind(|name| name.as_str() != "a.log.zst").unwrap();
+    let oldest = zstd_cat(&folder.join(&own[0])).0;
+    assert!(own[0] < *newest && !oldest.contains("\"n\":0,"), "the oldest went first");
+}
+
+#[test]
+fn old_files_go_by_age_and_for_space() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("sub");
+    let old = |age: Duration| {
+        let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
+        writer.append(&chunk(0..10)).unwrap();
+        let path = writer.close().unwrap().path.unwrap();
+        let at = std::time::SystemTime::UNIX_EPOCH + Duration::from_nanos(wall_ns().unsigned_abs()) - age;
+        fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
+        path
+    };
+    let (older, newer) = (old(Duration::from_secs(7300)), old(Duration::from_secs(7100)));
+    let with_age = Spec { age_max: Some(Duration::from_secs(7200)), ..spec(dir.path(), ZSTD) };
+    let (mut writer, _) = open(&with_age, dir.path());
+    assert!(!older.exists() && newer.exists());
+    assert!(writer.deadline().is_some_and(|at| at <= later(AGE_CHECK_MS)), "it looks again by itself");
+    fs::File::options().write(true).open(&newer).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    writer.tick(later(AGE_CHECK_MS)).unwrap();
+    assert!(!newer.exists());
+    writer.close().unwrap();
+
+    // No file system is that empty.
+    let kept = old(Duration::ZERO);
+    let (mut writer, _) = open(&Spec { free_percent_min: Some(100), ..spec(dir.path(), ZSTD) }, dir.path());
+    writer.append(&chunk(0..10)).unwrap();
+    let error = writer.tick(later(FLUSH_MS)).unwrap_err();
+    assert!(matches!(error, Error::LowSpace { min: 100, .. }), "{error}");
+    assert!(!kept.exists(), "the oldest went first");
+    writer.spec.free_percent_min = None;
+    writer.tick(later(RETRY_MS)).unwrap();
+    writer.close().unwrap();
+    assert_eq!(writer.take_written().records, 10);
+    assert_eq!(names(&folder).len(), 1);
+}
