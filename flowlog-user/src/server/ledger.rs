@@ -171,6 +171,14 @@ impl Books {
         let kernel = &self.capture.kernel;
         let reasons: serde_json::Map<_, _> =
             self.capture.reasons.iter().map(|(reason, n)| ((*reason).to_owned(), (*n).into())).collect();
+        if let Some(recorded) = self.recorded {
+            return serde_json::json!({
+                "closes": sums.iter().all(Sum::closes),
+                "recorded": { "lines": recorded.lines, "taken": recorded.taken, "malformed": recorded.malformed },
+                "tasks": tasks,
+                "sums": sums,
+            });
+        }
         serde_json::json!({
             "closes": sums.iter().all(Sum::closes),
             "connections": kernel.connections,

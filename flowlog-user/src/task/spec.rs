@@ -65,7 +65,12 @@ impl Spec {
         let exact = fields.get("fieldMaskExact").and_then(|tree| tree.boolean(problems));
         let mut text = |key| fields.get(key).and_then(|tree| tree.text(problems)).map(str::to_owned);
         let (description, team) = (text("description"), text("team"));
-        let filter = filter::Spec::read(fields.get("includeFilters"), fields.get("excludeFilters"), problems);
+        let filter = filter::Spec::read(
+            fields.get("includeFilters"),
+            fields.get("excludeFilters"),
+            fields.get("where"),
+            problems,
+        );
         let mask = project::read(fields.get("fieldMask"), exact.unwrap_or(false), problems);
         let cadence = Cadence::read(&fields, problems);
         let rate_limit = fields.get("rateLimit").and_then(|tree| tree.integer(1, RATE_MAX, problems));

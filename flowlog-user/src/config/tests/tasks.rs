@@ -93,7 +93,6 @@ fn values_out_of_bounds_are_refused() {
             "start: 2026-03-14T09:26:54Z\n    end: 2026-03-14T09:26:54Z",
             "the task would end (2026-03-14T09:26:54Z) before it starts; correct one of the two",
         ),
-        ("where: {}", "not served by this version yet; remove it"),
         ("fileSync: always", "unknown fileSync `always`; expected one of none, frame, interval"),
         ("onFull: delete-oldest", "unknown onFull `delete-oldest`; did you mean `deleteOldest`?"),
         ("fileUser: \"a:b\"", "expected a name or a number, found the string \"a:b\""),
