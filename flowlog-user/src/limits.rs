@@ -24,6 +24,9 @@ pub const FRAME_MS_MAX: u64 = 30_000;
 /// Milliseconds after which records that were taken are readable in the file.
 pub const FLUSH_MS: u64 = 1_000;
 
+/// The same for a file's first records: whoever waits for something to be logged sees it at once.
+pub const FIRST_FLUSH_MS: u64 = 100;
+
 /// Chunks of encoded records that may wait for one task's writer.
 pub const WRITER_QUEUE_CHUNKS: usize = 256;
 

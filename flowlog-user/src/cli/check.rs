@@ -16,6 +16,9 @@ pub(crate) struct CheckArgs {
     /// Task files or folders.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// Folder below which the daemon may write, as for `flowlog run`; may be given several times.
+    #[arg(long, value_name = "DIR", default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
+    log_root: Vec<PathBuf>,
     /// Treat warnings as errors.
     #[arg(long)]
     strict: bool,
@@ -29,7 +32,17 @@ pub(crate) struct CheckArgs {
 /// # Errors
 /// When stdout cannot be written.
 pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let (plan, found, readable) = load(&arguments.paths);
+    let (plan, mut found, readable) = load(&arguments.paths);
+    for task in plan.iter().flat_map(|plan| &plan.tasks) {
+        let (path, roots) = (&task.spec.file.path, &arguments.log_root);
+        if !roots.iter().any(|root| path.starts_with(root)) {
+            let message = format!(
+                "`flowlog run` writes only below {}; choose another filePath, or give --log-root there and here",
+                roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", ")
+            );
+            found.warning(&task.spec.path_place, message);
+        }
+    }
     let valid = found.errors.is_empty() && (!arguments.strict || found.warnings.is_empty());
     let mut out = stdout().lock();
     match arguments.output {

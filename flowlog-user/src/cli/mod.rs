@@ -61,7 +61,8 @@ pub(crate) enum Command {
     Run(run::RunArgs),
     /// Validate task files: exit code 0 valid, 1 invalid, 2 cannot read.
     Check(check::CheckArgs),
-    /// Print what is in log files and folders, live or finished, in order of time.
+    /// Print what is in log files and folders, live or finished: each log in the order it was written, several merged
+    /// by time.
     Cat(cat::CatArgs),
     /// Check whole log files: frames, checksums, lines, index; exit code 1 when anything is wrong.
     Verify(verify::VerifyArgs),

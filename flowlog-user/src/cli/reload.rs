@@ -94,6 +94,11 @@ impl Reload {
         rules(self.stage.running().values().map(AsRef::as_ref))
     }
 
+    /// Each running task with the file that grows.
+    pub(crate) fn files(&self) -> Vec<(String, PathBuf)> {
+        self.stage.running().values().map(|spec| (spec.name.clone(), spec.file.live_path())).collect()
+    }
+
     /// What is configured.
     pub(crate) const fn config(&self) -> &Config {
         &self.config

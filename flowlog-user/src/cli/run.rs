@@ -1,5 +1,6 @@
 //! `flowlog run`: the daemon.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -173,6 +174,9 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (commands, obeyed) = channel();
     reload.connect(commands);
     announce(&live, built.counters.len());
+    if arguments.live {
+        say_where(&reload.files());
+    }
     let cadences = tasks::cadences(&built.cadences, active_ns);
     let plane = DataPlane::start(live, pipeline, cadences, names, Arc::clone(&control), obeyed)?;
     triggers.before(reload.config());
@@ -208,12 +212,17 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         line.clear();
     }
     control.stop.store(true, Ordering::Relaxed);
+    stop(plane, reload, arguments.output).await
+}
+
+/// Waits until everything is drained and closed, or until somebody asks again.
+async fn stop(plane: DataPlane, reload: Reload, output: Format) -> anyhow::Result<ExitCode> {
     let joined = tokio::task::spawn_blocking(move || plane.join());
     tokio::select! {
         done = joined => {
             let mut done = done??;
             done.finished.extend(reload.finish());
-            report(done, arguments.output)
+            report(done, output)
         }
         urgent = asked_again() => {
             urgent?;
@@ -235,6 +244,20 @@ async fn asked_again() -> anyhow::Result<()> {
         _ = terminate.recv() => {}
     }
     Ok(())
+}
+
+/// Where the records are, and how to see them and to stop, for the person at the terminal.
+fn say_where(files: &[(String, PathBuf)]) {
+    for (task, file) in files {
+        tracing::info!(task, file = %file.display(), "writing");
+    }
+    let folders: BTreeSet<_> = files.iter().filter_map(|(_, file)| file.parent()).collect();
+    let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    tracing::info!(
+        "Ctrl-C ends it; see what is there meanwhile with: {} cat {} -o table",
+        super::called(),
+        folders.join(" ")
+    );
 }
 
 fn announce(live: &Live, tasks: usize) {

@@ -90,7 +90,8 @@ fn print(
     }
     while let Some(Reverse((time, index))) = heads.pop() {
         let (Some(group), Some(stopped)) = (groups.get_mut(index), stopped.get_mut(index)) else { continue };
-        printer.line(&group.line, stopped, summary, out)?;
+        let log = if several { Some(group.log.as_str()) } else { None };
+        printer.line(&group.line, log, stopped, summary, out)?;
         if group.advance(&mut summary.stats, &mut summary.damage)? {
             // A record without a time follows the one it was written after.
             let next = if several { time_ns(&group.line).unwrap_or(time) } else { 0 };
@@ -115,6 +116,7 @@ impl Printer {
     pub(super) fn line(
         &mut self,
         line: &[u8],
+        log: Option<&str>,
         stopped: &mut Option<i64>,
         summary: &mut Summary,
         out: &mut dyn Write,
@@ -134,7 +136,7 @@ impl Printer {
         summary.lines += 1;
         match self.output {
             Output::Json => out.write_all(line),
-            Output::Table => self.table.line(line, out),
+            Output::Table => self.table.line(line, log, out),
             Output::Compact => compact::line(line, out),
             Output::Nothing => Ok(()),
         }

@@ -46,7 +46,7 @@ fn watch(
         let mut reported = summary.damage.len();
         for group in tasks.values_mut() {
             while group.advance(&mut summary.stats, &mut summary.damage)? {
-                printer.line(&group.line, &mut None, summary, out)?;
+                printer.line(&group.line, Some(&group.log), &mut None, summary, out)?;
             }
             for damage in summary.damage.iter().skip(reported) {
                 report(damage);

@@ -21,6 +21,8 @@ pub(super) struct Group {
     range: TimeRange,
     /// More files may come.
     follow: bool,
+    /// [`Source::log`] of its files.
+    pub(super) log: String,
     /// The line that [`Self::advance`] found, newline included.
     pub(super) line: Vec<u8>,
 }
@@ -33,6 +35,7 @@ impl Group {
             current: None,
             range,
             follow,
+            log: String::new(),
             line: Vec::new(),
         };
         for source in sources {
@@ -43,6 +46,9 @@ impl Group {
 
     /// Adds a file behind those that are there.
     pub(super) fn add(&mut self, source: Source) -> Result<(), Error> {
+        if self.log.is_empty() {
+            self.log = source.log();
+        }
         if !matches!(source.position, Position::Live(_)) || source.is_stdin() {
             self.files.push_back(source);
             return Ok(());

@@ -136,6 +136,15 @@ fn is_log(path: &Path) -> bool {
     !name.starts_with('.') && !name.ends_with(".tmp") && fs::metadata(path).is_ok_and(|found| found.is_file())
 }
 
+impl Source {
+    /// What the files of a task have in common: their name without time, extension and compression.
+    pub(super) fn log(&self) -> String {
+        let (task, _) = place(&self.path.file_name().unwrap_or_default().to_string_lossy());
+        let stem = Path::new(&task).file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    }
+}
+
 /// The task's file name (stem and extension) and the file's place in time.
 fn place(name: &str) -> (String, Position) {
     let plain = [".zst", ".gz"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);

@@ -17,12 +17,14 @@ const COLUMNS: [(&str, bool); COUNT] = [
     ("PACKETS", true),
     ("BYTES", true),
     ("INTERFACE", false),
+    ("LOG", false),
 ];
-const COUNT: usize = 10;
+const COUNT: usize = 11;
 
-/// Flows as aligned columns.
+/// Flows as aligned columns; the last one, which log a record is in, only where there are several.
 #[derive(Default)]
 pub(super) struct Table {
+    logs: bool,
     widths: [usize; COUNT],
     /// Rows not printed yet: none once the widths are settled.
     held: Vec<Row>,
@@ -30,15 +32,16 @@ pub(super) struct Table {
 }
 
 enum Row {
-    Cells([String; COUNT]),
+    Cells(Box<[String; COUNT]>),
     /// Anything but a flow: its time and what it says.
     Text(String, String),
 }
 
 impl Table {
     /// Takes a record.
-    pub(super) fn line(&mut self, line: &[u8], out: &mut dyn Write) -> io::Result<()> {
-        let row = row(line);
+    pub(super) fn line(&mut self, line: &[u8], log: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+        self.logs |= log.is_some();
+        let row = row(line, log.unwrap_or_default());
         if let Row::Cells(cells) = &row {
             self.widen(cells);
         }
@@ -57,7 +60,7 @@ impl Table {
         self.settled = true;
         let heads = COLUMNS.map(|(head, _)| head.to_owned());
         self.widen(&heads);
-        self.print(&Row::Cells(heads), out)?;
+        self.print(&Row::Cells(Box::new(heads)), out)?;
         for row in std::mem::take(&mut self.held) {
             self.print(&row, out)?;
         }
@@ -74,7 +77,9 @@ impl Table {
         let mut text = String::new();
         match row {
             Row::Cells(cells) => {
-                for ((cell, width), (_, is_number)) in cells.iter().zip(self.widths).zip(COLUMNS) {
+                for ((cell, width), (_, is_number)) in
+                    cells.iter().zip(self.widths).zip(COLUMNS).take(COUNT - usize::from(!self.logs))
+                {
                     text +=
                         &if is_number { format!("{cell:>width$}  ") } else { format!("{cell:<width$}  ") };
                 }
@@ -88,7 +93,7 @@ impl Table {
     }
 }
 
-fn row(line: &[u8]) -> Row {
+fn row(line: &[u8], log: &str) -> Row {
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         return Row::Text("-".into(), clean(&String::from_utf8_lossy(line)));
     };
@@ -109,7 +114,7 @@ fn row(line: &[u8]) -> Row {
         }
     };
     let ours = |key: &str| text(flow.get("extensions").and_then(|ours| ours.get("value")?.get(key)));
-    Row::Cells([
+    Row::Cells(Box::new([
         time,
         end("source", "source_port"),
         end("destination", "destination_port"),
@@ -120,7 +125,8 @@ fn row(line: &[u8]) -> Row {
         ours("packets"),
         ours("bytes"),
         text(flow.get("interface").and_then(|interface| interface.get("name"))),
-    ])
+        clean(log),
+    ]))
 }
 
 /// What a line about the log itself says.

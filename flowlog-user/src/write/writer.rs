@@ -14,7 +14,7 @@ use super::owner::Ids;
 use super::salvage::{Salvaged, salvage};
 use super::{Compression, Error, Roots, Spec, gzip};
 use crate::clock::wall_ns;
-use crate::limits::{AGE_CHECK_MS, FLUSH_MS, FRAME_MS_MAX, WAITING_BYTES_MAX};
+use crate::limits::{AGE_CHECK_MS, FIRST_FLUSH_MS, FLUSH_MS, FRAME_MS_MAX, WAITING_BYTES_MAX};
 
 #[path = "output.rs"]
 mod output;
@@ -316,7 +316,8 @@ impl Writer {
     }
 
     fn flush_at(&self) -> Option<Instant> {
-        Some(self.pending.since? + Duration::from_millis(FLUSH_MS))
+        let first = self.live.as_ref().is_some_and(|live| live.bytes == 0);
+        Some(self.pending.since? + Duration::from_millis(if first { FIRST_FLUSH_MS } else { FLUSH_MS }))
     }
 
     fn age_check_at(&self) -> Option<Instant> {
