@@ -60,6 +60,8 @@ pub struct TaskCounters {
     pub written_bytes: Counter,
     /// Bytes on disk.
     pub disk_bytes: Counter,
+    /// Left out because the task's `rateLimit` was reached.
+    pub rate_limited: Counter,
     /// Bytes of lines that wait for the task's writer.
     pub queued_bytes: Gauge,
     /// Dropped because the task's queue was full.

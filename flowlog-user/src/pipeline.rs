@@ -5,7 +5,7 @@
 
 mod stage;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::clock::wall_ns;
+use crate::clock::{monotonic_ns, wall_ns};
 use crate::decode::Flows;
 use crate::encode::{foreign, json};
 use crate::enrich::Enricher;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
 use crate::record::{Flow, Foreign, Node};
-use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, Running, Spec};
+use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, RateLimit, Running, Spec};
 use crate::write::{Chunk, Error, Roots};
 
 pub use stage::{Built, Seat, Stage, Swap};
@@ -39,6 +39,7 @@ pub struct Batch {
 struct Lane {
     planned: Planned,
     mask: usize,
+    rate: Option<RateLimit>,
     running: Running,
 }
 
@@ -99,7 +100,7 @@ impl Pipeline {
                 continue;
             }
             match open(&planned.spec, roots, Arc::default()) {
-                Ok(running) => pipeline.seat(planned, running),
+                Ok(running) => pipeline.seat(planned, None, running),
                 Err(error) => errors.push(error),
             }
         }
@@ -110,19 +111,27 @@ impl Pipeline {
         Err(errors)
     }
 
-    fn seat(&mut self, planned: Planned, running: Running) {
+    fn seat(&mut self, planned: Planned, rate: Option<RateLimit>, running: Running) {
         let wanted = (planned.cadence, planned.mask);
         let mask = self.masks.iter().position(|mask| *mask == wanted).unwrap_or_else(|| {
             self.masks.push(wanted);
             self.lines.push(Lines::default());
             self.masks.len() - 1
         });
-        self.lanes.push(Lane { planned, mask, running });
+        // A limit that stays has been used up to where it was.
+        let asked = planned.spec.rate_limit;
+        let rate = rate.filter(|rate| Some(rate.per_second()) == asked).or(asked.map(RateLimit::new));
+        self.lanes.push(Lane { planned, mask, rate, running });
     }
 
     /// Replaces the tasks, between two batches. Those that stay keep writer, counters and place; what is not in the
     /// swap is told to close, which nothing waits for unless its file is wanted by another task.
-    pub fn apply(&mut self, swap: Swap) -> Applied {
+    ///
+    /// `last` holds what the tasks that go are still to be shown.
+    pub fn apply(&mut self, swap: Swap, last: Option<Batch>) -> Applied {
+        if let Some(last) = last {
+            self.show_last(&swap, last);
+        }
         let mut before: HashMap<String, Lane> =
             self.lanes.drain(..).map(|lane| (lane.planned.spec.name.clone(), lane)).collect();
         self.masks.clear();
@@ -132,7 +141,7 @@ impl Pipeline {
             match seat {
                 Seat::Keep(name) => {
                     if let Some(lane) = before.remove(&name) {
-                        self.seat(lane.planned, lane.running);
+                        self.seat(lane.planned, lane.rate, lane.running);
                     }
                 }
                 Seat::Change(planned) => {
@@ -140,10 +149,10 @@ impl Pipeline {
                         if planned.spec.file != lane.planned.spec.file {
                             lane.running.reshape(planned.spec.file.clone());
                         }
-                        self.seat(*planned, lane.running);
+                        self.seat(*planned, lane.rate, lane.running);
                     }
                 }
-                Seat::Open(planned, running) => self.seat(*planned, running),
+                Seat::Open(planned, running) => self.seat(*planned, None, running),
                 Seat::OpenLater(planned, counters) => late.push((*planned, counters)),
             }
         }
@@ -166,11 +175,37 @@ impl Pipeline {
         applied.closing.extend(awaited.into_iter().map(|(_, closing)| closing));
         for (planned, counters) in late {
             match open(&planned.spec, &self.roots, counters) {
-                Ok(running) => self.seat(planned, running),
+                Ok(running) => self.seat(planned, None, running),
                 Err(error) => applied.failed.push((planned.spec.name, error)),
             }
         }
         applied
+    }
+
+    /// The time by which rate limits are kept: a replay passes through hours in seconds.
+    fn clock(&self) -> Option<i64> {
+        (self.overflow == Overflow::Drop).then(|| i64::try_from(monotonic_ns()).unwrap_or(i64::MAX))
+    }
+
+    fn show_last(&mut self, swap: &Swap, mut last: Batch) {
+        for flows in &mut last.flows {
+            self.enricher.enrich(flows, &last.node);
+        }
+        for lines in &mut self.lines {
+            lines.clear();
+        }
+        let clock = self.clock();
+        let staying: HashSet<&str> = swap.seats.iter().map(Seat::name).collect();
+        for Lane { planned, mask, rate, running } in &mut self.lanes {
+            if staying.contains(planned.spec.name.as_str()) {
+                continue;
+            }
+            let Some(flows) = last.flows.get(usize::from(planned.cadence)) else { continue };
+            let Some(lines) = self.lines.get_mut(*mask) else { continue };
+            if let Some(chunk) = take(flows, &last.node, planned, (running, rate, clock), lines) {
+                running.write(chunk, self.overflow);
+            }
+        }
     }
 
     /// Shows a batch to every task.
@@ -181,15 +216,15 @@ impl Pipeline {
         for lines in &mut self.lines {
             lines.clear();
         }
-        let now_ns = wall_ns();
-        for Lane { planned, mask, running } in &self.lanes {
-            // The control plane takes it out; until then nothing more is written.
+        let (now_ns, clock) = (wall_ns() - LATE_NS, self.clock());
+        for Lane { planned, mask, rate, running } in &mut self.lanes {
+            // The control plane takes it out at its end, with its last records; if it cannot, nothing more is written.
             if planned.spec.phase(now_ns) == Phase::Ended {
                 continue;
             }
             let Some(flows) = batch.flows.get(usize::from(planned.cadence)) else { continue };
             let Some(lines) = self.lines.get_mut(*mask) else { continue };
-            if let Some(chunk) = take(flows, &batch.node, planned, running, lines) {
+            if let Some(chunk) = take(flows, &batch.node, planned, (running, rate, clock), lines) {
                 running.write(chunk, self.overflow);
             }
         }
@@ -202,13 +237,13 @@ impl Pipeline {
             lines.clear();
         }
         let now_ns = wall_ns();
-        for Lane { planned, mask, running } in &self.lanes {
+        for Lane { planned, mask, rate, running } in &mut self.lanes {
             if planned.spec.phase(now_ns) == Phase::Ended {
                 continue;
             }
             let Some(lines) = self.lines.get_mut(*mask) else { continue };
             let (filter, mask) = (&planned.filter, &planned.mask);
-            let chunk = collect(events, running, |at, event, chunk| {
+            let chunk = collect(events, (running, rate, None), |at, event, chunk| {
                 if !filter.takes(event) {
                     return None;
                 }
@@ -229,14 +264,19 @@ impl Pipeline {
 
     /// Writes what is queued and closes every file.
     pub fn finish(self) -> Vec<Finished> {
-        // What was recorded elsewhere is written as it came, without a last line of ours.
-        let close =
-            |running: Running| if self.recorded { running.close_because("") } else { running.close() };
+        // What was recorded or captured elsewhere gets no last line of ours: its end is not that of a task.
+        let replayed = self.overflow == Overflow::Wait;
+        let close = |running: Running| {
+            if self.recorded || replayed { running.close_because("") } else { running.close() }
+        };
         // All are told before any is waited for: one that hangs must not keep the others from closing.
         let closing: Vec<Closing> = self.lanes.into_iter().map(|lane| close(lane.running)).collect();
         closing.into_iter().map(Closing::wait).collect()
     }
 }
+
+/// How late a task may be taken out after its end.
+const LATE_NS: i64 = 1_000_000_000;
 
 /// Opens a task's file and says what was found there.
 fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<Running, Error> {
@@ -248,9 +288,12 @@ fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<
     Ok(running)
 }
 
+/// Where a task's records go: its writer, its limit, and the time by which that is kept (`None`: the records' own).
+type To<'a> = (&'a Running, &'a mut Option<RateLimit>, Option<i64>);
+
 /// The records of one task from one batch; counts every flow.
-fn take(flows: &[Flow], node: &Node, task: &Planned, running: &Running, lines: &mut Lines) -> Option<Chunk> {
-    collect(flows, running, |at, flow, chunk| {
+fn take(flows: &[Flow], node: &Node, task: &Planned, to: To<'_>, lines: &mut Lines) -> Option<Chunk> {
+    collect(flows, to, |at, flow, chunk| {
         if !task.filter.matches(flow, node) {
             return None;
         }
@@ -263,20 +306,29 @@ fn take(flows: &[Flow], node: &Node, task: &Planned, running: &Running, lines: &
 /// its interval began. Counts every record.
 fn collect<R>(
     shown: &[R],
-    running: &Running,
+    (running, rate, clock): To<'_>,
     mut line: impl FnMut(usize, &R, &mut Vec<u8>) -> Option<(i64, i64)>,
 ) -> Option<Chunk> {
     let mut chunk = Vec::new();
-    let mut records = 0_u32;
+    let (mut records, mut limited) = (0_u32, 0_u64);
     let mut times: Option<(i64, i64, i64)> = None;
     for (at, record) in shown.iter().enumerate() {
+        let begin = chunk.len();
         let Some((time_ns, from_ns)) = line(at, record, &mut chunk) else { continue };
+        if let Some(rate) = rate
+            && !rate.passes(clock.unwrap_or(time_ns))
+        {
+            chunk.truncate(begin);
+            limited += 1;
+            continue;
+        }
         records += 1;
         let (first, last, from) = times.unwrap_or((time_ns, time_ns, from_ns));
         times = Some((first.min(time_ns), last.max(time_ns), from.min(from_ns)));
     }
     let counters = running.counters();
-    let (decoded, matched) = (shown.len() as u64, u64::from(records));
+    let (decoded, matched) = (shown.len() as u64, u64::from(records) + limited);
+    counters.rate_limited.add(limited);
     counters.decoded.add(decoded);
     counters.matched.add(matched);
     counters.not_matched.add(decoded - matched);

@@ -68,3 +68,28 @@ fn which_tasks_take_a_flow_and_by_which_clause() -> Result<()> {
     ensure!(output.status.code() == Some(1) && said.contains("did you mean `DROPPED`?"), "{said}");
     Ok(())
 }
+
+#[test]
+fn what_the_kernel_tests() -> Result<()> {
+    let work = tempfile::tempdir()?;
+    let tasks = work.path().join("t.yaml");
+    std::fs::write(
+        &tasks,
+        TASKS.replace("verdict: [DROPPED]}]", "verdict: [DROPPED]}], where: {bytes: '>1'}"),
+    )?;
+    let output = explain(&tasks, &["--kernel"], "")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let expected = "task all: the kernel tests nothing; left to userspace: nothing\n\
+         task web: the kernel tests includeFilters[1].destination_port; left to userspace: includeFilters[0].source_pod, \
+         includeFilters[1].verdict, where.bytes\n\
+         task not: the kernel tests nothing; left to userspace: excludeFilters[0], excludeFilters[1]\n";
+    ensure!(output.stdout == expected.as_bytes(), "{}", String::from_utf8_lossy(&output.stdout));
+    let output = explain(&tasks, &["--kernel", "-o", "json"], "")?;
+    let lines = String::from_utf8(output.stdout)?;
+    let second: Value = serde_json::from_str(lines.lines().nth(1).context("a second line")?)?;
+    ensure!(
+        second["task"] == "web" && second["kernel"] == json!(["includeFilters[1].destination_port"]),
+        "{second}"
+    );
+    Ok(())
+}

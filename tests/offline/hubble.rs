@@ -266,6 +266,7 @@ fn compressed_logs_stdin_and_bad_lines() -> Result<()> {
     }
     let ledger: Value = serde_json::from_slice(&output.stdout)?;
     ensure!(ledger["closes"] == true && ledger["tasks"][0]["written"] == 2, "{ledger}");
+    ensure!(ledger["recorded"] == serde_json::json!({ "lines": 4, "taken": 2, "malformed": 2 }), "{ledger}");
     ensure!(written(&out)?["a"] == format!("{good}\n{good}\n"));
     Ok(())
 }

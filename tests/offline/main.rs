@@ -7,5 +7,6 @@ mod files;
 mod hubble;
 mod limits;
 mod prefilter;
+mod rate_limit;
 mod readme;
 mod replay;

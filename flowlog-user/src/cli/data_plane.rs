@@ -12,6 +12,7 @@ use flowlog_user::capture::{CaptureLedger, Captured};
 use flowlog_user::clock::{Clock, monotonic_ns};
 use flowlog_user::decode::{Cadences, Counts, Decoder, Flows};
 use flowlog_user::enrich;
+use flowlog_user::limits::CADENCES_MAX;
 use flowlog_user::metrics::TaskCounters;
 use flowlog_user::pipeline::{Applied, Batch, Pipeline, Swap};
 use flowlog_user::record::Node;
@@ -70,6 +71,10 @@ pub(crate) struct Command {
     pub(crate) swap: Swap,
     /// For the decoder.
     pub(crate) cadences: Cadences,
+    /// Cadences that tasks leave for good, by their numbers until now.
+    pub(crate) leaving: [bool; CADENCES_MAX],
+    /// A cadence begins.
+    pub(crate) begins: bool,
     /// Of the tasks that will run.
     pub(crate) counters: Vec<Arc<TaskCounters>>,
     /// Told what the pipeline has left, once the tasks are in force.
@@ -79,7 +84,7 @@ pub(crate) struct Command {
 /// What the worker does, in this order.
 enum Work {
     Batch(Batch),
-    Swap(Swap, oneshot::Sender<Applied>),
+    Swap(Swap, Option<Batch>, oneshot::Sender<Applied>),
 }
 
 /// What is left when the data plane has stopped.
@@ -125,9 +130,9 @@ impl DataPlane {
                 for work in receiver {
                     match work {
                         Work::Batch(batch) => pipeline.take(batch),
-                        Work::Swap(swap, done) => {
+                        Work::Swap(swap, last, done) => {
                             // The receiver is gone only when the daemon stops; it waits for closing tasks there.
-                            let _ = done.send(pipeline.apply(swap));
+                            let _ = done.send(pipeline.apply(swap, last));
                         }
                     }
                 }
@@ -220,13 +225,21 @@ impl Capture {
         Ok(())
     }
 
-    /// Takes changes of the tasks: everything decoded before is on its way to the tasks before.
+    /// Takes changes of the tasks: everything decoded before is on its way to the tasks before. What the kernel has
+    /// counted and not yet reported is divided by a look at its table.
     fn obey(&mut self) -> Result<(), live::Error> {
         while let Ok(command) = self.commands.try_recv() {
             self.live.set_rules(&command.widened)?;
+            let mut last = self.decoder.flows();
+            if command.begins || command.leaving.contains(&true) {
+                let (decoder, clock) = (&mut self.decoder, self.clock);
+                self.live.standing(|report| decoder.stand(report, command.leaving, clock, &mut last))?;
+            }
             self.decoder.change(command.cadences, monotonic_ns());
             self.tasks = command.counters;
-            let _ = self.sender.send(Work::Swap(command.swap, command.done));
+            let some = last.iter().any(|flows| !flows.is_empty());
+            let last = some.then(|| Batch { flows: last, node: Arc::clone(&self.node) });
+            let _ = self.sender.send(Work::Swap(command.swap, last, command.done));
             self.live.set_rules(&command.narrowed)?;
         }
         Ok(())

@@ -20,8 +20,11 @@ pub(crate) struct ExplainArgs {
     #[arg(long = "tasks", value_name = "PATH", required = true, env = "FLOWLOG_TASKS")]
     tasks: Vec<PathBuf>,
     /// A flow as Hubble prints it (`hubble observe -o json`, a line of a log); `-` reads lines from stdin.
-    #[arg(long, value_name = "JSON")]
-    flow: String,
+    #[arg(long, value_name = "JSON", required_unless_present = "kernel")]
+    flow: Option<String>,
+    /// Say instead which clauses of each task the kernel tests and which are left to userspace.
+    #[arg(long, conflicts_with = "flow")]
+    kernel: bool,
     /// Output format; JSON is a line for each flow.
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
@@ -34,8 +37,12 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let plan = tasks::load_for_recorded(&arguments.tasks)?;
     let mut out = stdout().lock();
-    if arguments.flow != "-" {
-        let flow = event(arguments.flow.as_bytes()).context("--flow is no flow as Hubble prints it")?;
+    let Some(flow) = arguments.flow.as_deref() else {
+        divide(&plan, arguments.output, &mut out)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    if flow != "-" {
+        let flow = event(flow.as_bytes()).context("--flow is no flow as Hubble prints it")?;
         answer(&plan, &flow, arguments.output, &mut out)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -78,4 +85,26 @@ fn answer(plan: &Plan, flow: &Foreign, output: Format, out: &mut impl Write) -> 
             writeln!(out, "{}", json!({ "tasks": takes.collect::<Vec<_>>(), "clauses": clauses }))
         }
     }
+}
+
+/// Which clauses the kernel tests.
+fn divide(plan: &Plan, output: Format, out: &mut impl Write) -> std::io::Result<()> {
+    let list = |clauses: &[String]| if clauses.is_empty() { "nothing".into() } else { clauses.join(", ") };
+    for task in &plan.tasks {
+        let (name, division) = (&task.spec.name, task.spec.filter.divide());
+        match output {
+            Format::Text => writeln!(
+                out,
+                "task {name}: the kernel tests {}; left to userspace: {}",
+                list(&division.kernel),
+                list(&division.userspace)
+            )?,
+            Format::Json => writeln!(
+                out,
+                "{}",
+                json!({ "task": name, "kernel": division.kernel, "userspace": division.userspace })
+            )?,
+        }
+    }
+    Ok(())
 }

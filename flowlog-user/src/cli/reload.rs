@@ -78,7 +78,7 @@ impl Reload {
             let errors = built.failed.into_iter().map(|(_, error)| error).collect::<Vec<_>>();
             return Err(super::run::all(&errors));
         }
-        pipeline.apply(std::mem::take(&mut built.swap));
+        pipeline.apply(std::mem::take(&mut built.swap), None);
         let failed = failures(&built.failed, &[]);
         reload.settled(&Wanted::new(), failed, Cause::Start);
         Ok((reload, built))
@@ -127,6 +127,8 @@ impl Reload {
                 narrowed: self.rules(),
                 swap: std::mem::take(&mut built.swap),
                 cadences: cadences(&built.cadences, self.active_ns),
+                leaving: built.leaving,
+                begins: built.begins,
                 counters: std::mem::take(&mut built.counters),
                 done,
             };
@@ -235,6 +237,7 @@ impl Reload {
             &self.config,
             running,
             &failed,
+            |name| self.stage.trouble(name),
             now_ns,
         );
         self.failed = failed;

@@ -24,11 +24,11 @@ use super::{Format, NodeArgs, summary, tasks};
 #[derive(Args, Debug)]
 pub(crate) struct ReplayArgs {
     /// Capture file (pcap or pcapng); may be given several times, in order of time.
-    #[arg(long = "pcap", value_name = "FILE")]
+    #[arg(long = "pcap", value_name = "FILE", num_args = 1..)]
     pcaps: Vec<PathBuf>,
     /// Recorded flows instead: lines of Hubble's export or of a log of ours, compressed or not; `-` is stdin. Each passes
     /// the tasks' filters and masks once, with its own time and node name.
-    #[arg(long = "flows", value_name = "FILE", required_unless_present = "pcaps", conflicts_with = "pcaps")]
+    #[arg(long = "flows", value_name = "FILE", num_args = 1.., required_unless_present = "pcaps", conflicts_with = "pcaps")]
     flows: Vec<PathBuf>,
     #[command(flatten)]
     node: NodeArgs,

@@ -40,8 +40,9 @@ impl Side {
             packets: now.packets.saturating_sub(self.packets),
             bytes: now.bytes.saturating_sub(self.bytes),
         };
-        self.packets = now.packets;
-        self.bytes = now.bytes;
+        // A report may come late, after the table was looked at.
+        self.packets = self.packets.max(now.packets);
+        self.bytes = self.bytes.max(now.bytes);
         self.first_ns = 0;
         interval
     }
@@ -73,7 +74,43 @@ impl Connections {
         Self { cadences, open: HashMap::new() }
     }
 
-    /// Other cadences from now on. One that was not there counts from what was last reported.
+    /// Notes how a connection stands, and gives the tasks that leave these cadences their last records, as at the end
+    /// of a capture. What stays is not touched, but for the numbers of its records, which may have gaps.
+    pub(super) fn stand(
+        &mut self,
+        report: &Report,
+        leaving: [bool; CADENCES_MAX],
+        clock: Clock,
+        out: &mut Flows,
+    ) {
+        // One that is not known begins in the ring, after this.
+        let Some(Open { written, reported }) = self.open.get_mut(&report.connection) else { return };
+        *reported = report.directions.map(|side| (side.packets, side.bytes));
+        let slots = (0..).zip(&self.cadences).zip(leaving).zip(written.iter_mut().zip(out));
+        for (((number, cadence), leaving), (written, out)) in slots {
+            let Some(cadence) = cadence.filter(|_| leaving) else { continue };
+            for (at, (now, kept)) in report.directions.iter().zip(&mut written.sides).enumerate() {
+                let mut side = *kept;
+                let first = meet(&mut side, now);
+                if now.packets == 0 {
+                    continue;
+                }
+                if first && cadence.start {
+                    let interval = side.next(now, number, Event::Start, None);
+                    out.extend(build(report, at, &interval, clock));
+                }
+                let last = match (cadence.end, cadence.update && now.packets > side.packets) {
+                    (true, _) => Some(side.next(now, number, Event::End, Some(EndReason::Shutdown))),
+                    (false, true) => Some(side.next(now, number, Event::Update, None)),
+                    (false, false) => None,
+                };
+                out.extend(last.and_then(|interval| build(report, at, &interval, clock)));
+                kept.number = side.number;
+            }
+        }
+    }
+
+    /// Other cadences from now on. One that was not there counts from what was last reported or seen to stand.
     pub(super) fn change(&mut self, cadences: Cadences, now_ns: u64) {
         let new: Vec<usize> = (0..CADENCES_MAX)
             .filter(|at| {

@@ -66,6 +66,14 @@ impl Decoder {
         self.connections.change(cadences, now_ns);
     }
 
+    /// Before [`Self::change`]: takes how a connection stands in the table, so that what was counted before goes to the
+    /// tasks before. Those that leave the cadences `leaving` get their last records of it in `out`.
+    pub fn stand(&mut self, report: &Report, leaving: [bool; CADENCES_MAX], clock: Clock, out: &mut Flows) {
+        if flow::sound(report) {
+            self.connections.stand(report, leaving, clock, out);
+        }
+    }
+
     /// An empty set of flows, one list for each cadence.
     #[must_use]
     pub fn flows(&self) -> Flows {

@@ -219,6 +219,29 @@ fn a_cadence_that_begins_counts_from_then_on_and_leaves_the_others_alone() {
 }
 
 #[test]
+fn what_was_counted_before_a_change_goes_to_the_tasks_before() {
+    let update = Cadence { start: false, end: false, ..ALL };
+    let mut decoder = decoder(&[ALL, update]);
+    let mut out = decoder.flows();
+    take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
+    // Seven packets stand in the table and one is reported; a task leaves each cadence, one of the first stays.
+    let mut last = decoder.flows();
+    let standing = with(report(), 1, (7, 700), (1, 74), 101, 110);
+    decoder.stand(&standing, [true, true, false, false], Clock::wall(), &mut last);
+    assert_eq!(shorthand(&last[0]), [(Event::End, false, 6, 626, 7)]);
+    assert_eq!(last[0][0].end_reason, Some(EndReason::Shutdown));
+    assert_eq!(shorthand(&last[1]), [(Event::Update, false, 7, 700, 7)]);
+    decoder.change(slots(&[ALL, END]), 111 * SECOND);
+    // This one was in the ring already when the table was looked at.
+    take(&mut decoder, &with(report(), 1, (5, 500), (1, 74), 101, 105), &mut out);
+    decoder.end(&with(report(), 1, (10, 974), (5, 500), 106, 120), EndReason::Fin, Clock::wall(), &mut out);
+    assert_eq!(shorthand(&out[0]), [(Event::Start, false, 1, 74, 1), (Event::End, false, 9, 900, 10)]);
+    assert_eq!(shorthand(&out[1]), [(Event::End, false, 3, 274, 10)]);
+    let numbers: Vec<u32> = [&out[0][0], &last[0][0], &out[0][1]].map(|flow| flow.number).to_vec();
+    assert_eq!(numbers, [1, 2, 3]);
+}
+
+#[test]
 fn a_cadence_that_returns_neither_repeats_nor_numbers_anew() {
     let mut decoder = decoder(&[ALL, END]);
     let mut out = decoder.flows();

@@ -174,7 +174,8 @@ fn interface(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
             nonzero(out, "\"index\":", index);
         }
         if mask.keep.has(Field::InterfaceName)
-            && let Some(interface) = node.interfaces.get(&index)
+            && let Some(interface) =
+                node.interfaces.get(&index).filter(|interface| !interface.name.is_empty())
         {
             key(out, "\"name\":");
             string(out, &interface.name);

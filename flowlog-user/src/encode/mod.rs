@@ -14,6 +14,8 @@ mod text;
 mod uuid;
 
 #[cfg(test)]
+mod foreign_tests;
+#[cfg(test)]
 mod reference;
 #[cfg(test)]
 mod tests;

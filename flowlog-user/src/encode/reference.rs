@@ -126,7 +126,7 @@ fn value(flow: &Flow, node: &Node, path: &str) -> Option<Value> {
         "trace_reason" => Some(json!(flow.trace_reason())),
         "is_reply" => flow.is_reply.map(|is_reply| json!(is_reply)),
         "interface.index" => nonzero(flow.interfaces[0].into()),
-        "interface.name" => name(flow.interfaces[0]).map(Value::String),
+        "interface.name" => name(flow.interfaces[0]).filter(|name| !name.is_empty()).map(Value::String),
         "Summary" => Some(json!(summary(flow))),
         "extensions.event" => Some(json!(flow.event.name())),
         "extensions.end_reason" => flow.end_reason.map(|reason| json!(reason.name())),

@@ -286,7 +286,7 @@ fn time() -> impl Strategy<Value = i64> {
 }
 
 prop_compose! {
-    fn flow()(
+    pub(super) fn flow()(
         (cadence, connection, number) in (0_u8..4, 0_u64..1 << 53, any::<u32>()),
         event in prop::sample::select(vec![Event::Start, Event::Update, Event::End]),
         end_reason in prop::option::of(prop::sample::select(vec![
@@ -315,14 +315,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn some_node()(name in "\\PC*|[\0-\u{2f}\u{2028}\u{2029}]*", boot: u64, names in prop::collection::vec(".{0,15}", 0..6)) -> Node {
+    pub(super) fn some_node()(name in "\\PC*|[\0-\u{2f}\u{2028}\u{2029}]*", boot: u64, names in prop::collection::vec(".{0,15}", 0..6)) -> Node {
         let interfaces = names.into_iter().zip(1..)
             .map(|(name, index)| (index, Interface { name, role: Role::Endpoint })).collect();
         Node { name, boot, interfaces, addresses: Vec::new() }
     }
 }
 
-fn some_mask() -> impl Strategy<Value = Mask> {
+pub(super) fn some_mask() -> impl Strategy<Value = Mask> {
     let path = prop::sample::select(FIELDS.to_vec()).prop_flat_map(|(_, path)| {
         let ends: Vec<usize> = path.match_indices('.').map(|(at, _)| at).chain([path.len()]).collect();
         prop::sample::select(ends).prop_map(move |end| &path[..end])

@@ -12,6 +12,8 @@ pub enum Decision {
     Included(usize),
     /// Left: this exclude filter holds, whatever the include filters say.
     Excluded(usize),
+    /// Left: this condition of `where` does not hold.
+    Where(&'static str),
     /// Left: of each include filter, this field does not hold.
     NotIncluded(Vec<&'static str>),
 }
@@ -30,6 +32,7 @@ impl fmt::Display for Decision {
             Self::Everything => f.write_str("there are no includeFilters, so everything is included"),
             Self::Included(at) => write!(f, "includeFilters[{at}] holds"),
             Self::Excluded(at) => write!(f, "excludeFilters[{at}] holds"),
+            Self::Where(name) => write!(f, "where.{name} does not hold"),
             Self::NotIncluded(fields) => {
                 for (at, field) in fields.iter().enumerate() {
                     let comma = if at == 0 { "" } else { ", " };
@@ -48,6 +51,9 @@ impl Filter {
         let holds = |filter: &FlowFilter| filter.matches(facts);
         if let Some(at) = self.exclude.iter().position(holds) {
             return Decision::Excluded(at);
+        }
+        if let Some(name) = self.conditions.failing(facts) {
+            return Decision::Where(name);
         }
         if self.include.is_empty() {
             return Decision::Everything;

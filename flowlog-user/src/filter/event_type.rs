@@ -36,6 +36,11 @@ impl EventTypes {
         self.0.iter().any(|wanted| wanted.number == L7)
     }
 
+    /// Whether one of them is this number, or any.
+    pub(super) fn have(&self, number: i32) -> bool {
+        self.0.iter().any(|wanted| wanted.number == number || wanted.number == 0)
+    }
+
     /// Lost events have no type, and always match.
     pub(super) fn matches(&self, kind: EventKind) -> bool {
         let (number, sub_type) = match kind {

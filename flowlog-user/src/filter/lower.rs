@@ -12,7 +12,33 @@ use crate::record::rules::{Group, Rules};
 /// Protocols whose records have ports.
 const WITH_PORTS: [u8; 3] = [protocol::TCP, protocol::UDP, protocol::SCTP];
 
+/// Where the clauses of a task are decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Division {
+    /// Tested in the kernel too, so that what fails there costs nothing further.
+    pub kernel: Vec<String>,
+    /// Tested only here.
+    pub userspace: Vec<String>,
+}
+
 impl Spec {
+    /// Which clauses the kernel tests, and which are left to userspace.
+    #[must_use]
+    pub fn divide(&self) -> Division {
+        let mut division = Division::default();
+        for (at, filter) in self.include.iter().enumerate() {
+            for matcher in &filter.0 {
+                let asked = narrow(&mut Group::default(), matcher);
+                let into = if asked { &mut division.kernel } else { &mut division.userspace };
+                into.push(format!("includeFilters[{at}].{}", matcher.field()));
+            }
+        }
+        let excluded = (0..self.exclude.len()).map(|at| format!("excludeFilters[{at}]"));
+        division.userspace.extend(excluded);
+        division.userspace.extend(self.conditions.names().map(|name| format!("where.{name}")));
+        division
+    }
+
     /// Adds what this task wants to the rules.
     pub fn lower(&self, rules: &mut Rules) {
         if self.include.is_empty() {
@@ -28,7 +54,8 @@ impl Spec {
     }
 }
 
-fn narrow(group: &mut Group, matcher: &Matcher) {
+/// Narrows a group by what the kernel can ask of this field; `false` where it can ask nothing.
+fn narrow(group: &mut Group, matcher: &Matcher) -> bool {
     match matcher {
         Matcher::Ip(End::Source, addresses) => group.source = Some(addresses.prefixes().collect()),
         Matcher::Ip(End::Destination, addresses) => group.destination = Some(addresses.prefixes().collect()),
@@ -52,6 +79,7 @@ fn narrow(group: &mut Group, matcher: &Matcher) {
             );
         }
         // Not the same in both orientations, or not for each packet.
-        _ => {}
+        _ => return false,
     }
+    true
 }

@@ -17,7 +17,9 @@ use super::tcp_flags::TcpFlags;
 use super::text::Texts;
 use super::url;
 use super::workload::{Headers, Workloads};
-use crate::record::{Address, End, EventKind, Facts, Message, Texts as RecordTexts};
+use crate::record::{
+    Address, EVENT_TYPE_TRACE, End, EventKind, Facts, Message, Texts as RecordTexts, VERDICT_FORWARDED,
+};
 
 /// `verdict` of a dropped flow.
 pub(super) const DROPPED: i32 = 2;
@@ -104,23 +106,27 @@ impl Matcher {
         }
     }
 
-    /// Whether records of ours have what the field looks at; where not, it sees nothing there.
+    /// Whether records of ours can have what the field asks for.
     pub(super) fn is_recorded(&self) -> bool {
         match self {
             Self::Uuid(_)
             | Self::Ip(..)
-            | Self::TrafficDirection(_)
             | Self::Interface(_)
-            | Self::EventType(_)
             | Self::Protocol(_)
             | Self::Port(..)
             | Self::Reply(_)
-            | Self::Identity(..)
             | Self::TcpFlags(_)
             | Self::NodeName(_)
-            | Self::IpVersion(_)
-            | Self::Verdict(_)
             | Self::Cel(_) => true,
+            Self::TrafficDirection(numbers) | Self::IpVersion(numbers) => {
+                numbers.matches(1) || numbers.matches(2)
+            }
+            Self::Verdict(numbers) => numbers.matches(VERDICT_FORWARDED),
+            Self::EventType(types) => types.have(EVENT_TYPE_TRACE),
+            Self::Identity(_, identities) => (1..=3).any(|identity| identities.matches(Some(identity))),
+            Self::TraceId(ids) => ids.matches(""),
+            Self::IpTraceId(ids) => ids.matches(0),
+            Self::Encrypted(values) => values.matches(false),
             Self::Label(_, selectors) => selectors.are_reserved(),
             Self::SourceIpXlated(_)
             | Self::Pod(..)
@@ -135,10 +141,7 @@ impl Matcher {
             | Self::HttpPath(_)
             | Self::HttpUrl(_)
             | Self::HttpHeader(_)
-            | Self::NodeLabels(_)
-            | Self::TraceId(_)
-            | Self::IpTraceId(_)
-            | Self::Encrypted(_) => false,
+            | Self::NodeLabels(_) => false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Room 4, filter: which records a task wants.
 //!
-//! In: a task's `includeFilters` and `excludeFilters` as a [`Spec`], and decoded [`Flow`]s. Out: yes or no. The language
+//! In: a task's `includeFilters`, `excludeFilters` and `where` as a [`Spec`], and records. Out: yes or no. The language
 //! is Hubble's `FlowFilter` with its exact semantics: values inside a field are alternatives, fields of a filter must
 //! all match, filters of a list are alternatives, and no exclude filter may match. What never happens here: I/O,
 //! allocation per flow, failure while matching; whatever can be wrong is found when the spec is read.
@@ -10,6 +10,7 @@
 
 mod address;
 mod cel;
+mod condition;
 mod decision;
 mod enumeration;
 mod event_type;
@@ -35,7 +36,9 @@ mod text;
 mod url;
 mod workload;
 
+pub use condition::Conditions;
 pub use decision::Decision;
+pub use lower::Division;
 pub use matcher::Matcher;
 pub use spec::{FlowFilter, NOT_RECORDED, Spec};
 
@@ -46,13 +49,18 @@ use crate::record::{Facts, Flow, Node, Seen};
 pub struct Filter {
     include: Vec<FlowFilter>,
     exclude: Vec<FlowFilter>,
+    conditions: Conditions,
 }
 
 impl Filter {
     /// Compiles a spec. Cannot fail: [`Spec::read`] has checked everything.
     #[must_use]
     pub fn new(spec: &Spec) -> Self {
-        Self { include: spec.include.clone(), exclude: spec.exclude.clone() }
+        Self {
+            include: spec.include.clone(),
+            exclude: spec.exclude.clone(),
+            conditions: spec.conditions.clone(),
+        }
     }
 
     /// Whether the task wants the flow.
@@ -65,6 +73,6 @@ impl Filter {
     #[must_use]
     pub fn takes(&self, facts: &impl Facts) -> bool {
         let any = |filters: &[FlowFilter]| filters.iter().any(|filter| filter.matches(facts));
-        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
+        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude) && self.conditions.hold(facts)
     }
 }

@@ -9,6 +9,8 @@ use crate::tree::{Problems, Tree};
 pub struct NamePatterns {
     patterns: Vec<String>,
     regex: Regex,
+    /// For nodes whose name says no cluster: the node's part of the patterns that take the default one.
+    bare: Option<Regex>,
 }
 
 impl PartialEq for NamePatterns {
@@ -28,7 +30,7 @@ const DEFAULT_CLUSTER: &str = "default";
 impl NamePatterns {
     /// Reads patterns of DNS names.
     pub(super) fn read_fqdn(tree: &Tree, problems: &mut Problems) -> Option<Self> {
-        Self::read(tree, problems, translate)
+        Self::read(tree, problems, |text| Ok((translate(text)?, None)))
     }
 
     /// Reads patterns of nodes: `cluster/node`, where an empty part, or none, stands for any.
@@ -45,21 +47,26 @@ impl NamePatterns {
                 }
             };
             let part = |part: &str| if part.is_empty() { Ok(ANY.into()) } else { translate(part) };
-            Ok(format!("{}/{}", part(cluster)?, part(node)?))
+            let (cluster, node) = (part(cluster)?, part(node)?);
+            let default =
+                whole(std::slice::from_ref(&cluster)).is_ok_and(|regex| regex.is_match(DEFAULT_CLUSTER));
+            Ok((format!("{cluster}/{node}"), default.then_some(node)))
         })
     }
 
     fn read(
         tree: &Tree,
         problems: &mut Problems,
-        translate: impl Fn(&str) -> Result<String, String>,
+        translate: impl Fn(&str) -> Result<(String, Option<String>), String>,
     ) -> Option<Self> {
         let mut patterns = Vec::new();
+        let mut bare = Vec::new();
         let alternatives = json::list(tree, problems, |item, problems| {
             let text = item.text(problems)?;
             match translate(text) {
-                Ok(pattern) => {
+                Ok((pattern, node)) => {
                     patterns.push(text.to_owned());
+                    bare.extend(node);
                     Some(pattern)
                 }
                 Err(what) => {
@@ -68,8 +75,9 @@ impl NamePatterns {
                 }
             }
         })?;
-        match Regex::new(&format!("\\A(?:{})\\z", alternatives.join("|"))) {
-            Ok(regex) => Some(Self { patterns, regex }),
+        let bare = if bare.is_empty() { None } else { whole(&bare).ok() };
+        match whole(&alternatives) {
+            Ok(regex) => Some(Self { patterns, regex, bare }),
             Err(error) => {
                 problems.error(&tree.place, format!("the patterns are too large: {error}; use fewer"));
                 None
@@ -87,9 +95,14 @@ impl NamePatterns {
         match name {
             "" => false,
             name if name.contains('/') => self.regex.is_match(name),
-            name => self.regex.is_match(&format!("{DEFAULT_CLUSTER}/{name}")),
+            name => self.bare.as_ref().is_some_and(|bare| bare.is_match(name)),
         }
     }
+}
+
+/// An expression that one of the alternatives is the whole of.
+fn whole(alternatives: &[String]) -> Result<Regex, regex::Error> {
+    Regex::new(&format!("\\A(?:{})\\z", alternatives.join("|")))
 }
 
 /// A pattern as a regular expression, or what is wrong with it.

@@ -1,5 +1,6 @@
 use super::address::Addresses;
 use super::cel::Expressions;
+use super::condition::Conditions;
 use super::enumeration::Numbers;
 use super::event_type::EventTypes;
 use super::identity::Identities;
@@ -28,6 +29,8 @@ pub struct Spec {
     pub include: Vec<FlowFilter>,
     /// None of these may match.
     pub exclude: Vec<FlowFilter>,
+    /// All of these must hold too.
+    pub conditions: Conditions,
 }
 
 /// One filter: all of its fields must match; without fields it matches everything.
@@ -85,10 +88,19 @@ const FIELDS: &[Name] = &[
 const EXPERIMENTAL: &[Name] = &[("cel_expression", "celExpression")];
 
 impl Spec {
-    /// Reads `includeFilters` and `excludeFilters`. What is wrong is noted and left out, so the spec is of use only
+    /// Reads `includeFilters`, `excludeFilters` and `where`. What is wrong is noted and left out, so the spec is of use only
     /// when no error was noted.
-    pub fn read(include: Option<&Tree>, exclude: Option<&Tree>, problems: &mut Problems) -> Self {
-        let spec = Self { include: filters(include, problems), exclude: filters(exclude, problems) };
+    pub fn read(
+        include: Option<&Tree>,
+        exclude: Option<&Tree>,
+        conditions: Option<&Tree>,
+        problems: &mut Problems,
+    ) -> Self {
+        let spec = Self {
+            include: filters(include, problems),
+            exclude: filters(exclude, problems),
+            conditions: conditions.map(|tree| Conditions::read(tree, problems)).unwrap_or_default(),
+        };
         if let Some(exclude) = exclude
             && spec.exclude.iter().any(|filter| filter.0.is_empty())
         {
@@ -123,7 +135,7 @@ fn filter(tree: &Tree, problems: &mut Problems) -> FlowFilter {
     for (name, entry) in fields.iter() {
         let Some(matcher) = matcher(name, entry, problems) else { continue };
         if !matcher.is_recorded() {
-            let message = format!("sees nothing: {NOT_RECORDED} what `{name}` looks at");
+            let message = format!("sees nothing: {NOT_RECORDED} what `{name}` asks for");
             problems.warning(&entry.place, message);
         }
         matchers.push(matcher);

@@ -6,7 +6,7 @@ use crate::tree::{Problems, Tree};
 pub struct TcpFlags(Vec<u16>);
 
 /// In the order of their bits.
-const NAMES: &[Name] = &[
+pub(super) const NAMES: &[Name] = &[
     ("FIN", "FIN"),
     ("SYN", "SYN"),
     ("RST", "RST"),

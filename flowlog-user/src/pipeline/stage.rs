@@ -29,6 +29,19 @@ pub enum Seat {
     OpenLater(Box<Planned>, Arc<TaskCounters>),
 }
 
+impl Seat {
+    /// The task's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Keep(name) => name,
+            Self::Change(planned) | Self::Open(planned, _) | Self::OpenLater(planned, _) => {
+                &planned.spec.name
+            }
+        }
+    }
+}
+
 /// The tasks from now on.
 #[derive(Debug, Default)]
 pub struct Swap {
@@ -43,6 +56,10 @@ pub struct Built {
     pub swap: Swap,
     /// Cadences by number; those that stay have kept theirs.
     pub cadences: [Option<Cadence>; CADENCES_MAX],
+    /// Cadences (by their numbers until now) that a task leaves for good.
+    pub leaving: [bool; CADENCES_MAX],
+    /// A cadence begins.
+    pub begins: bool,
     /// Counters of the tasks that will run.
     pub counters: Vec<Arc<TaskCounters>>,
     /// Tasks whose file could not be opened: a new one does not run, a changed one stays as it was.
@@ -80,6 +97,12 @@ impl Stage {
     #[must_use]
     pub const fn running(&self) -> &BTreeMap<String, Arc<Spec>> {
         &self.running
+    }
+
+    /// Why a task writes nothing at the moment; nothing while all is well.
+    #[must_use]
+    pub fn trouble(&self, name: &str) -> Option<Arc<str>> {
+        self.counters.get(name)?.trouble.get()
     }
 
     /// Opens the files of tasks that begin or move. What runs is not touched.
@@ -127,6 +150,12 @@ impl Stage {
             running.insert(spec.name.clone(), spec);
         }
         built.changes |= running.len() != self.running.len();
+        for (_, gone) in self.running.iter().filter(|(name, _)| !running.contains_key(*name)) {
+            for (leaving, cadence) in built.leaving.iter_mut().zip(&self.cadences) {
+                *leaving |= *cadence == Some(gone.cadence);
+            }
+        }
+        built.begins = cadences.iter().zip(&self.cadences).any(|(new, old)| new.is_some() && new != old);
         built.cadences = cadences;
         self.cadences = cadences;
         self.running = running;

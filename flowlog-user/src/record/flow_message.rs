@@ -93,7 +93,14 @@ fn extensions(flow: &Flow, node: &Node) -> Json {
     let stamp = |ns| {
         let Value::Time(seconds, nanoseconds) = time(ns) else { return Json::Null };
         let at = Timestamp::new(seconds, i32::try_from(nanoseconds).unwrap_or(0)).unwrap_or_default();
-        text(&at.to_string())
+        // As many digits as protobuf's JSON has: 0, 3, 6 or 9.
+        let digits = match nanoseconds {
+            0 => 0,
+            milliseconds if milliseconds % 1_000_000 == 0 => 3,
+            microseconds if microseconds % 1_000 == 0 => 6,
+            _ => 9,
+        };
+        text(&format!("{at:.digits$}"))
     };
     let mut entries: Vec<(&str, Json)> = vec![("event", text(flow.event.name()))];
     entries.extend(flow.end_reason.map(|reason| ("end_reason", text(reason.name()))));

@@ -141,7 +141,8 @@ impl Books {
         }
         for (name, task) in &self.tasks {
             let (decoded, matched) = (task.decoded.get(), task.matched.get());
-            let dropped = task.dropped_queue_full.get() + task.dropped_write_error.get();
+            let dropped =
+                task.dropped_queue_full.get() + task.dropped_write_error.get() + task.rate_limited.get();
             sums.push(sum(
                 &format!("records shown to task {name}"),
                 decoded,
@@ -170,6 +171,14 @@ impl Books {
         let kernel = &self.capture.kernel;
         let reasons: serde_json::Map<_, _> =
             self.capture.reasons.iter().map(|(reason, n)| ((*reason).to_owned(), (*n).into())).collect();
+        if let Some(recorded) = self.recorded {
+            return serde_json::json!({
+                "closes": sums.iter().all(Sum::closes),
+                "recorded": { "lines": recorded.lines, "taken": recorded.taken, "malformed": recorded.malformed },
+                "tasks": tasks,
+                "sums": sums,
+            });
+        }
         serde_json::json!({
             "closes": sums.iter().all(Sum::closes),
             "connections": kernel.connections,
@@ -194,6 +203,7 @@ fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
         "written": task.written.get(),
         "written_bytes": task.written_bytes.get(),
         "disk_bytes": task.disk_bytes.get(),
+        "rate_limited": task.rate_limited.get(),
         "dropped": { "queue_full": task.dropped_queue_full.get(), "write_error": task.dropped_write_error.get() },
         "rotations": task.rotations.get(),
         "notices": task.notices.get(),

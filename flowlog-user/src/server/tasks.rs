@@ -28,12 +28,14 @@ pub struct TaskState {
 pub struct TaskStates(BTreeMap<String, TaskState>);
 
 impl TaskStates {
-    /// Takes in what is configured and what runs now. `failed`: tasks whose file could not be opened, and why.
+    /// Takes in what is configured and what runs now. `failed`: tasks whose file could not be opened, and why;
+    /// `trouble` says why a running task writes nothing.
     pub fn update(
         &mut self,
         config: &Config,
         running: &BTreeMap<String, Arc<Spec>>,
         failed: &BTreeMap<String, String>,
+        trouble: impl Fn(&str) -> Option<Arc<str>>,
         now_ns: i64,
     ) {
         self.0.retain(|name, _| config.tasks().contains_key(name));
@@ -64,7 +66,10 @@ impl TaskStates {
             };
             let why = failed.get(name).map_or("", String::as_str);
             set.set(ConditionKind::Programmed, runs, reason, why, now_ns);
-            set.set(ConditionKind::Writing, runs, reason, why, now_ns);
+            match trouble(name).filter(|_| runs) {
+                Some(why) => set.set(ConditionKind::Writing, false, "Trouble", &why, now_ns),
+                None => set.set(ConditionKind::Writing, runs, reason, why, now_ns),
+            }
             set.set(ConditionKind::Ended, phase == Phase::Ended, reason, "", now_ns);
         }
     }

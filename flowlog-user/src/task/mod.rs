@@ -10,11 +10,13 @@ mod duration;
 mod file;
 mod keys;
 mod plan;
+mod rate;
 mod running;
 mod spec;
 
 pub use cadence::{Cadence, Events};
 pub use condition::{Condition, ConditionKind, Conditions};
 pub use plan::{Claims, Plan, Planned, rules};
+pub use rate::RateLimit;
 pub use running::{Closing, Finished, Overflow, Running};
 pub use spec::{Phase, Spec};

@@ -199,8 +199,8 @@ impl Closing {
 const STOPPED: &str = "flowlog was stopped";
 
 fn write_all(writer: Writer, orders: &Receiver<Order>, shared: &Shared) -> Option<PathBuf> {
-    let queue = QueueLosses { seen: shared.counters.dropped_queue_full.get(), checked_ns: wall_ns() };
-    let mut desk = Desk { writer: Ok(writer), last_file: None, queue, shared };
+    let before = LossesBefore::new(&shared.counters);
+    let mut desk = Desk { writer: Ok(writer), last_file: None, before, shared };
     loop {
         let deadline = desk.writer.as_ref().ok().and_then(Writer::deadline);
         let next = match deadline {
@@ -232,7 +232,7 @@ fn write_all(writer: Writer, orders: &Receiver<Order>, shared: &Shared) -> Optio
 struct Desk<'a> {
     writer: Result<Writer, Spec>,
     last_file: Option<PathBuf>,
-    queue: QueueLosses,
+    before: LossesBefore,
     shared: &'a Shared,
 }
 
@@ -285,7 +285,7 @@ impl Desk<'_> {
 
     fn note(&mut self) {
         if let Ok(writer) = &mut self.writer {
-            self.queue.note(writer, &self.shared.counters);
+            self.before.note(writer, &self.shared.counters);
         }
     }
 
@@ -310,24 +310,38 @@ impl Desk<'_> {
     }
 }
 
-/// What found the queue full, handed to the writer so that the file says so.
-struct QueueLosses {
-    seen: u64,
+/// Losses before the writer, handed to it so that the file says so: what found the queue full, and what was more than
+/// the task's `rateLimit`.
+struct LossesBefore {
+    queue: u64,
+    rate: u64,
     checked_ns: i64,
 }
 
-impl QueueLosses {
+impl LossesBefore {
+    fn new(counters: &TaskCounters) -> Self {
+        Self {
+            queue: counters.dropped_queue_full.get(),
+            rate: counters.rate_limited.get(),
+            checked_ns: wall_ns(),
+        }
+    }
+
     fn note(&mut self, writer: &mut Writer, counters: &TaskCounters) {
-        let (now, now_ns) = (counters.dropped_queue_full.get(), wall_ns());
-        if now > self.seen {
-            writer.note_lost(
-                Place::Queue,
-                now - self.seen,
-                self.checked_ns,
-                now_ns,
-                "the task's queue was full",
-            );
-            self.seen = now;
+        let now_ns = wall_ns();
+        for (seen, now, place, why) in [
+            (&mut self.queue, counters.dropped_queue_full.get(), Place::Queue, "the task's queue was full"),
+            (
+                &mut self.rate,
+                counters.rate_limited.get(),
+                Place::RateLimit,
+                "the task's rateLimit was reached",
+            ),
+        ] {
+            if now > *seen {
+                writer.note_lost(place, now - *seen, self.checked_ns, now_ns, why);
+                *seen = now;
+            }
         }
         self.checked_ns = now_ns;
     }

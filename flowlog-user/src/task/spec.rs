@@ -5,6 +5,9 @@ use crate::record::fields::Mask;
 use crate::tree::{Fields, Place, Problems, Tree, Value};
 use crate::{filter, project, write};
 
+/// Records a second of one task that are worth limiting.
+const RATE_MAX: u64 = 10_000_000;
+
 /// One task as configured.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -26,6 +29,8 @@ pub struct Spec {
     pub file: write::Spec,
     /// Where `filePath` stands.
     pub path_place: Place,
+    /// Records a second that are written at most.
+    pub rate_limit: Option<u32>,
     /// Nothing is written before this moment.
     pub start: Option<Timestamp>,
     /// Nothing is written from this moment on.
@@ -60,9 +65,15 @@ impl Spec {
         let exact = fields.get("fieldMaskExact").and_then(|tree| tree.boolean(problems));
         let mut text = |key| fields.get(key).and_then(|tree| tree.text(problems)).map(str::to_owned);
         let (description, team) = (text("description"), text("team"));
-        let filter = filter::Spec::read(fields.get("includeFilters"), fields.get("excludeFilters"), problems);
+        let filter = filter::Spec::read(
+            fields.get("includeFilters"),
+            fields.get("excludeFilters"),
+            fields.get("where"),
+            problems,
+        );
         let mask = project::read(fields.get("fieldMask"), exact.unwrap_or(false), problems);
         let cadence = Cadence::read(&fields, problems);
+        let rate_limit = fields.get("rateLimit").and_then(|tree| tree.integer(1, RATE_MAX, problems));
         let (start, end) = window(&fields, problems);
         let (name, place) = name?;
         Some(Self {
@@ -73,6 +84,7 @@ impl Spec {
             cadence,
             file: write::Spec { task: name.clone(), definition: file::definition(tree), ..file? },
             path_place: fields.get("filePath")?.place.clone(),
+            rate_limit: rate_limit.and_then(|rate| u32::try_from(rate).ok()),
             start,
             end,
             name,
@@ -118,6 +130,7 @@ impl Spec {
             cadence,
             file,
             path_place: _,
+            rate_limit,
             start,
             end,
         } = self;
@@ -128,6 +141,7 @@ impl Spec {
             ("fieldMask", *mask == other.mask),
             ("events", *cadence == other.cadence),
             ("file", *file == other.file),
+            ("rateLimit", *rate_limit == other.rate_limit),
             ("start", *start == other.start),
             ("end", *end == other.end),
         ];

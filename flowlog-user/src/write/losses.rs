@@ -10,15 +10,18 @@ pub enum Place {
     Queue,
     /// They could not be written.
     File,
+    /// The task asks for no more a second.
+    RateLimit,
 }
 
-const PLACES: [Place; 2] = [Place::Queue, Place::File];
+const PLACES: [Place; 3] = [Place::Queue, Place::File, Place::RateLimit];
 
 impl Place {
     const fn name(self) -> &'static str {
         match self {
             Self::Queue => "queue",
             Self::File => "file",
+            Self::RateLimit => "rate limit",
         }
     }
 }
@@ -26,10 +29,10 @@ impl Place {
 /// What was lost and is not yet in the file.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    waiting: [Option<Loss>; 2],
+    waiting: [Option<Loss>; PLACES.len()],
     /// In lines that are not written yet.
-    going: [Option<Loss>; 2],
-    said: [Option<Instant>; 2],
+    going: [Option<Loss>; PLACES.len()],
+    said: [Option<Instant>; PLACES.len()],
     /// Other things to say, as messages of NODE_ERROR.
     texts: Vec<String>,
     texts_going: Vec<String>,
@@ -83,7 +86,7 @@ impl Losses {
 
     /// What was said is in the file.
     pub(super) fn written(&mut self) {
-        self.going = [None, None];
+        self.going = Default::default();
         self.texts_going.clear();
     }
 

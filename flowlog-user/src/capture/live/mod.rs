@@ -19,6 +19,7 @@ mod roles;
 mod rules;
 mod select;
 mod stale;
+mod standing;
 mod sweep;
 mod watched;
 

@@ -146,7 +146,7 @@ fn everything_wrong_is_said_at_once() {
             "t.yaml:18:4: flowLogs[1]: expected a task, found nothing; remove the line or write a task",
             "t.yaml:19:5: flowLogs[2]: name is required; add one",
             "warning: t.yaml:8:9: flowLogs[0].includeFilters[0].source_pod: sees nothing: no record of this version has \
-             what `source_pod` looks at",
+             what `source_pod` asks for",
         ]
     );
 }

@@ -1,3 +1,4 @@
+mod conditions;
 mod diff;
 mod files;
 mod filters;

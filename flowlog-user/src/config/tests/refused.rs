@@ -72,6 +72,36 @@ fn what_is_wrong_with_a_filter() {
     }
 }
 
+/// What is valid, but asks for what no record of ours has, is never silent.
+#[test]
+fn what_sees_nothing_is_warned_of() {
+    let table = [
+        ("{source_pod: [a]}", true),
+        ("{destination_label: [app]}", true),
+        ("{destination_label: ['reserved:world']}", false),
+        ("{dns_query: [a]}", true),
+        ("{verdict: [DROPPED]}", true),
+        ("{verdict: [DROPPED, FORWARDED]}", false),
+        ("{event_type: [{type: 129}]}", true),
+        ("{event_type: [{sub_type: 3}]}", false),
+        ("{ip_version: [IP_NOT_USED]}", true),
+        ("{traffic_direction: [INGRESS]}", false),
+        ("{source_identity: [2, 30211]}", false),
+        ("{source_identity: [30211]}", true),
+        ("{trace_id: [a]}", true),
+        ("{encrypted: [false]}", false),
+        ("{node_name: [a], uuid: [b], reply: [true]}", false),
+        ("{source_pod: []}", false),
+    ];
+    for (filter, expected) in table {
+        let text = format!("flowLogs:\n- name: a\n  filePath: /a\n  excludeFilters: [{filter}]\n");
+        let (_, problems) = read(&text);
+        let warned =
+            problems.warnings.iter().any(|warning| warning.message.contains(crate::filter::NOT_RECORDED));
+        assert!(problems.errors.is_empty() && warned == expected, "{filter}: {:?}", problems.warnings);
+    }
+}
+
 proptest::proptest! {
     /// Whatever a pattern is, it compiles or is refused.
     #[test]

@@ -87,12 +87,12 @@ fn values_out_of_bounds_are_refused() {
         ("fieldAggregate: [verdict]", "not served by this version yet; remove it"),
         ("aggregationInterval: 30s", "not served by this version yet; remove it"),
         ("format: parquet", "not served by this version yet; remove it"),
+        ("rateLimit: 0", "expected a whole number from 1 to 10000000, found `0`"),
         ("start: tomorrow", "expected a time such as 2026-12-31T23:59:59Z, found `tomorrow`"),
         (
             "start: 2026-03-14T09:26:54Z\n    end: 2026-03-14T09:26:54Z",
             "the task would end (2026-03-14T09:26:54Z) before it starts; correct one of the two",
         ),
-        ("where: {}", "not served by this version yet; remove it"),
         ("fileSync: always", "unknown fileSync `always`; expected one of none, frame, interval"),
         ("onFull: delete-oldest", "unknown onFull `delete-oldest`; did you mean `deleteOldest`?"),
         ("fileUser: \"a:b\"", "expected a name or a number, found the string \"a:b\""),

@@ -1,0 +1,215 @@
+//! `where`: what Hubble's filters cannot say. It stands beside them, never inside, so that a Hubble configuration stays
+//! portable; all of it must hold, together with the include filters.
+
+use std::ops::RangeInclusive;
+
+use jiff::SignedDuration;
+
+use super::json::{self, Name};
+use super::tcp_flags;
+use crate::record::{End, Facts};
+use crate::tree::{Key, Problems, Tree, Value};
+
+/// Conditions, all of which must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions(Vec<(&'static str, Condition)>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Condition {
+    /// A port in one of the ranges, if there are any, and in none of the negated ones.
+    Port(End, Ranges),
+    /// One of the pairs: flags that are set, and flags that are not.
+    TcpFlags(Vec<(u16, u16)>),
+    /// All of the bounds.
+    Amount(Amount, Vec<RangeInclusive<u64>>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Ranges {
+    within: Vec<RangeInclusive<u32>>,
+    outside: Vec<RangeInclusive<u32>>,
+}
+
+/// What a record counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Amount {
+    Packets,
+    Bytes,
+    DurationNs,
+}
+
+const KEYS: &[&str] = &[
+    "source_port",
+    "destination_port",
+    "tcp_flags",
+    "packets",
+    "bytes",
+    "duration",
+    "vlan",
+    "tunnel",
+    "source_pool",
+    "destination_pool",
+];
+
+impl Conditions {
+    /// Reads `where`, noting everything that is wrong with it.
+    pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Self {
+        let find =
+            |key: &str| KEYS.iter().find(|name| **name == key).map_or(Key::Unknown, |name| Key::Known(name));
+        let mut conditions = Vec::new();
+        for (name, entry) in tree.fields("condition", KEYS, find, problems).iter() {
+            let tree = &entry.value;
+            let condition = match name {
+                "source_port" => ranges(tree, problems).map(|ranges| Condition::Port(End::Source, ranges)),
+                "destination_port" => {
+                    ranges(tree, problems).map(|ranges| Condition::Port(End::Destination, ranges))
+                }
+                "tcp_flags" => json::list(tree, problems, |item, problems| Some(flags(item, problems)))
+                    .map(Condition::TcpFlags),
+                "packets" => {
+                    bounds(tree, problems, number).map(|all| Condition::Amount(Amount::Packets, all))
+                }
+                "bytes" => bounds(tree, problems, number).map(|all| Condition::Amount(Amount::Bytes, all)),
+                "duration" => {
+                    bounds(tree, problems, duration_ns).map(|all| Condition::Amount(Amount::DurationNs, all))
+                }
+                _ => {
+                    problems.error(&entry.place, "not served by this version yet; remove it");
+                    None
+                }
+            };
+            conditions.extend(condition.map(|condition| (name, condition)));
+        }
+        Self(conditions)
+    }
+
+    /// Their names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|(name, _)| *name)
+    }
+
+    /// The first condition that does not hold.
+    pub(super) fn failing(&self, facts: &impl Facts) -> Option<&'static str> {
+        self.0.iter().find(|(_, condition)| !condition.holds(facts)).map(|(name, _)| *name)
+    }
+
+    pub(super) fn hold(&self, facts: &impl Facts) -> bool {
+        self.0.is_empty() || self.failing(facts).is_none()
+    }
+}
+
+impl Condition {
+    fn holds(&self, facts: &impl Facts) -> bool {
+        match self {
+            Self::Port(end, ranges) => facts.port(*end).is_some_and(|port| {
+                let inside =
+                    |ranges: &[RangeInclusive<u32>]| ranges.iter().any(|range| range.contains(&port));
+                (ranges.within.is_empty() || inside(&ranges.within)) && !inside(&ranges.outside)
+            }),
+            Self::TcpFlags(wanted) => facts.tcp_flags().is_some_and(|flags| {
+                wanted.iter().any(|(set, unset)| flags & set == *set && flags & unset == 0)
+            }),
+            Self::Amount(amount, bounds) => facts.counters().is_some_and(|counters| {
+                let number = match amount {
+                    Amount::Packets => counters.packets,
+                    Amount::Bytes => counters.bytes,
+                    Amount::DurationNs => counters.duration_ns,
+                };
+                bounds.iter().all(|bound| bound.contains(&number))
+            }),
+        }
+    }
+}
+
+/// Ports, ranges of them, and both negated: `80`, `1024-65535`, `!443`.
+fn ranges(tree: &Tree, problems: &mut Problems) -> Option<Ranges> {
+    let mut ranges = Ranges::default();
+    json::list(tree, problems, |item, problems| {
+        let text = item.text(problems)?;
+        let (positive, into) = match text.strip_prefix('!') {
+            Some(rest) => (rest, &mut ranges.outside),
+            None => (text, &mut ranges.within),
+        };
+        let (low, high) = positive.split_once('-').unwrap_or((positive, positive));
+        let port = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            text.parse::<u16>().ok().filter(|_| digits).map(u32::from)
+        };
+        match (port(low), port(high)) {
+            (Some(low), Some(high)) if low <= high => into.push(low..=high),
+            _ => {
+                let message = format!(
+                    "`{text}` is no port or range; expected one like \"80\", \"1024-65535\" or \"!443\""
+                );
+                problems.error(&item.place, message);
+            }
+        }
+        Some(())
+    })?;
+    Some(ranges)
+}
+
+/// Flags that must be set (`true`) and that must not be (`false`), as bits.
+fn flags(item: &Tree, problems: &mut Problems) -> (u16, u16) {
+    const NAMES: &[Name] = tcp_flags::NAMES;
+    let (mut set, mut unset) = (0, 0);
+    for (name, entry) in json::message(item, "TCP flag", NAMES, problems).iter() {
+        let bit = NAMES.iter().position(|(known, _)| *known == name).map_or(0, |bit| 1 << bit);
+        match entry.value.boolean(problems) {
+            Some(true) => set |= bit,
+            Some(false) => unset |= bit,
+            None => {}
+        }
+    }
+    (set, unset)
+}
+
+/// Comparisons, a list or a single one: `>=1000`, `<10`, `=1`.
+fn bounds(
+    tree: &Tree,
+    problems: &mut Problems,
+    parse: fn(&str) -> Option<u64>,
+) -> Option<Vec<RangeInclusive<u64>>> {
+    let read = |item: &Tree, problems: &mut Problems| {
+        let text = item.text(problems)?;
+        let bound = bound(text, parse);
+        if bound.is_none() {
+            let message = format!(
+                "`{text}` is no comparison; expected one like \">=1000\" or \"<10\" (for a duration \">=1m\")"
+            );
+            problems.error(&item.place, message);
+        }
+        bound
+    };
+    match &tree.value {
+        Value::Scalar { .. } => read(tree, problems).map(|bound| vec![bound]),
+        _ => json::list(tree, problems, read),
+    }
+}
+
+fn bound(text: &str, parse: fn(&str) -> Option<u64>) -> Option<RangeInclusive<u64>> {
+    let after = |operator: &str| text.strip_prefix(operator).map(|rest| parse(rest.trim()));
+    if let Some(number) = after(">=") {
+        return Some(number?..=u64::MAX);
+    }
+    if let Some(number) = after("<=") {
+        return Some(0..=number?);
+    }
+    if let Some(number) = after(">") {
+        return Some(number?.checked_add(1)?..=u64::MAX);
+    }
+    if let Some(number) = after("<") {
+        return Some(0..=number?.checked_sub(1)?);
+    }
+    let number = after("=")??;
+    Some(number..=number)
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| !text.starts_with('+'))
+}
+
+fn duration_ns(text: &str) -> Option<u64> {
+    let duration: SignedDuration = text.parse().ok()?;
+    u64::try_from(duration.as_nanos()).ok()
+}
