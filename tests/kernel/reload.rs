@@ -247,6 +247,37 @@ fn changes_of_every_kind_take_effect_and_bad_files_do_not() -> Result<()> {
 }
 
 #[test]
+fn the_kernel_counts_for_a_new_task_what_it_rejected_before() -> Result<()> {
+    let bench = Bench::new()?;
+    let task = |port: u16| {
+        format!(
+            "{{name: p{port}, filePath: LOGS/p{port}.log, includeFilters: [{{destination_port: [\"{port}\"]}}]}}"
+        )
+    };
+    bench.write("a.yaml", &[&task(5_353)])?;
+    let mut daemon = bench.start(&[])?;
+    let send = |port: u16, count| udp(&bench.pair, format!("{FAR}:{port}").parse()?, count, 50);
+    send(5_353, 10)?;
+    send(5_354, 20)?;
+    bench.write("a.yaml", &[&task(5_353), &task(5_354)])?;
+    daemon.wait_for(CHANGED)?;
+    send(5_354, 30)?;
+    bench.write("a.yaml", &[&task(5_354)])?;
+    daemon.wait_for(CHANGED)?;
+    send(5_353, 40)?;
+    send(5_354, 50)?;
+    let ended = daemon.stop()?;
+    ended.check()?;
+    let records = all(&bench.path("logs"), "p5354-")?;
+    let sum: u64 = sums(&records).values().map(|sum| sum.packets).sum();
+    ensure!(sum == 30 + 50, "{sum} packets in records");
+    // Those before the one task, and those after the other that came when the kernel had been told.
+    let rejected = ended.number("/packets/rejected/packets")?;
+    ensure!((20..=20 + 40).contains(&rejected), "{rejected} packets were rejected");
+    Ok(())
+}
+
+#[test]
 fn start_and_end_are_kept_to_the_second() -> Result<()> {
     let bench = Bench::new()?;
     let (start, end) = (now()? + Duration::from_secs(3), now()? + Duration::from_secs(6));

@@ -64,3 +64,19 @@ impl Rules {
         Self { groups: vec![Group::default()] }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Group, Rules};
+
+    #[test]
+    fn rules_that_take_the_same_compare_equal() {
+        let port = |port| Group { source_ports: Some([port].into()), ..Group::default() };
+        let (one, two) = (port(1), port(2));
+        let rules =
+            |groups: &[&Group]| Rules { groups: groups.iter().copied().cloned().collect() }.in_order();
+        assert_eq!(rules(&[&one, &two]), rules(&[&two, &one, &two]));
+        assert_ne!(rules(&[&one]), rules(&[&two]));
+        assert_eq!(rules(&[&one, &Group::default()]), Rules::everything());
+    }
+}
