@@ -264,9 +264,11 @@ impl Pipeline {
 
     /// Writes what is queued and closes every file.
     pub fn finish(self) -> Vec<Finished> {
-        // What was recorded elsewhere is written as it came, without a last line of ours.
-        let close =
-            |running: Running| if self.recorded { running.close_because("") } else { running.close() };
+        // What was recorded or captured elsewhere gets no last line of ours: its end is not that of a task.
+        let replayed = self.overflow == Overflow::Wait;
+        let close = |running: Running| {
+            if self.recorded || replayed { running.close_because("") } else { running.close() }
+        };
         // All are told before any is waited for: one that hangs must not keep the others from closing.
         let closing: Vec<Closing> = self.lanes.into_iter().map(|lane| close(lane.running)).collect();
         closing.into_iter().map(Closing::wait).collect()

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use flowlog_abi::{hook, names};
 use flowlog_ebpf::{parse_ethernet, wanted};
 use flowlog_tests::daemon::Daemon;
 use flowlog_tests::netns::{FAR, FAR6, Pair};
 use flowlog_tests::records::{Record, all};
 use flowlog_tests::traffic::{self, ping};
+use flowlog_user::capture::Captured;
+use flowlog_user::capture::live::{self, Live};
 use flowlog_user::capture::rules::Tables;
 use flowlog_user::record::rules::{Group, Prefix, Rules};
 use serde_json::Value;
@@ -178,4 +180,50 @@ fn a_task_has_the_same_records_alone_and_in_company() -> Result<()> {
     ensure!(rejected[0] == rejected[1] + 1_010 && rejected[1] > 20, "{rejected:?}");
     ensure!(rejected[2] == 0, "{rejected:?}");
     Ok(())
+}
+
+/// What left through the only interface: counted and rejected.
+fn sent(live: &Live) -> Result<(u64, u64)> {
+    let ledger = live.ledger()?;
+    let (.., egress) =
+        ledger.hooks.iter().find(|(_, side, _)| *side == "egress").context("an egress hook")?;
+    Ok((egress.counted_packets, egress.rejected_packets))
+}
+
+#[test]
+fn rules_change_while_packets_are_counted() -> Result<()> {
+    let pair = Pair::new(false)?;
+    let working = pair.near.enter(|| -> Result<()> {
+        let options = live::Options { rules: Rules::default(), ..live::Options::default() };
+        let mut live = Live::start(&options)?;
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+        // Nobody listens there: the answers are ICMP, and come in.
+        let send = |count: u64| (0..count).try_for_each(|_| socket.send_to(b"x", (FAR, 5_353)).map(drop));
+        send(3)?;
+        ensure!(sent(&live)? == (0, 3), "nothing is wanted: {:?}", sent(&live)?);
+        let udp = Rules { groups: vec![Group { protocols: Some([17].into()), ..Group::default() }] };
+        live.widen_rules(&udp)?;
+        send(4)?;
+        ensure!(sent(&live)? == (4, 3), "datagrams are wanted: {:?}", sent(&live)?);
+        let tcp = Rules { groups: vec![Group { protocols: Some([6].into()), ..Group::default() }] };
+        live.widen_rules(&tcp)?;
+        send(1)?;
+        ensure!(sent(&live)? == (5, 3), "widened: {:?}", sent(&live)?);
+        live.set_rules(&tcp)?;
+        send(2)?;
+        ensure!(sent(&live)? == (5, 5), "narrowed: {:?}", sent(&live)?);
+        live.widen_rules(&Rules::everything())?;
+        send(1)?;
+        let mut ended = 0;
+        let ledger = live.stop(&mut |captured| {
+            if let Captured::End(report, _) = captured
+                && report.key.protocol == 17
+            {
+                ended += report.directions.iter().map(|side| side.packets).sum::<u64>();
+            }
+        })?;
+        ensure!(ended == 6 && ledger.table_packets == 0, "{ended} packets in ends");
+        Ok(())
+    });
+    working.join().map_err(|_| anyhow::anyhow!("the capture died"))?
 }

@@ -75,6 +75,15 @@ fn captured(text: &mut String, books: &Books) {
         count(packets.unparsed.packets),
         count(packets.lost.packets),
     );
+    if packets.rejected.packets > 0 {
+        let rejected = packets.rejected;
+        let _ = writeln!(
+            text,
+            "{} packets, {} of connections that no task wants",
+            count(rejected.packets),
+            bytes(rejected.bytes)
+        );
+    }
     for (reason, n) in books.capture.reasons.iter().filter(|(_, n)| *n > 0) {
         let _ = writeln!(text, "  {reason}: {}", count(*n));
     }

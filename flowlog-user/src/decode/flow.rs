@@ -74,6 +74,7 @@ pub(super) fn build(report: &Report, at: usize, interval: &Interval, clock: Cloc
         midstream: report.midstream != 0,
         duplicate: key.kind & KIND_VIEW != 0,
         fragment: key.kind & KIND_FRAGMENT != 0,
+        rtt_ns: report.rtt_ns,
         source,
         destination,
         protocol: key.protocol,

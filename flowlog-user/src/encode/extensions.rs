@@ -4,7 +4,7 @@ use crate::record::fields::{Field, FieldSet, Mask};
 use crate::record::{Flow, Node};
 
 /// Every field below `extensions`.
-pub(super) const EXTENSIONS: FieldSet = span(Field::ExtensionsEvent, Field::ExtensionsFragment);
+pub(super) const EXTENSIONS: FieldSet = span(Field::ExtensionsEvent, Field::ExtensionsRtt);
 
 /// Writes `extensions`: what Hubble has no field for, as a `google.protobuf.Struct`, which its client accepts.
 pub(super) fn extensions(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
@@ -61,6 +61,10 @@ fn values(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
     }
     if keep(Field::ExtensionsFragment) && flow.fragment {
         key(out, "\"fragment\":true");
+    }
+    if keep(Field::ExtensionsRtt) && flow.rtt_ns != 0 {
+        key(out, "\"rtt\":");
+        number(out, flow.rtt_ns);
     }
 }
 

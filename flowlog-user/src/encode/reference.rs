@@ -140,6 +140,7 @@ fn value(flow: &Flow, node: &Node, path: &str) -> Option<Value> {
         "extensions.midstream" => yes(flow.midstream),
         "extensions.duplicate" => yes(flow.duplicate),
         "extensions.fragment" => yes(flow.fragment),
+        "extensions.rtt" => nonzero(flow.rtt_ns.into()),
         "extensions.interfaces" => {
             let crossed: Vec<_> = flow.interfaces.into_iter().filter(|index| *index != 0).collect();
             let names: Vec<_> =

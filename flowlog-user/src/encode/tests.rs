@@ -21,6 +21,7 @@ fn tcp_end() -> Flow {
         midstream: false,
         duplicate: false,
         fragment: false,
+        rtt_ns: 187_402,
         source: IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)),
         destination: IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34)),
         protocol: 6,
@@ -49,6 +50,7 @@ fn icmpv6_start() -> Flow {
         number: u32::MAX,
         high_to_low: false,
         duplicate: true,
+        rtt_ns: 0,
         source: IpAddr::V6("2001:db8::1".parse().unwrap()),
         destination: IpAddr::V6("fd00::2:0:0:3".parse().unwrap()),
         protocol: 58,
@@ -75,6 +77,7 @@ fn fragment_update() -> Flow {
         end_reason: None,
         midstream: true,
         fragment: true,
+        rtt_ns: 0,
         protocol: 17,
         l4: L4::Other,
         is_reply: None,
@@ -128,7 +131,7 @@ fn a_tcp_end_as_worked_out_by_hand() {
         + r#""extensions":{"@type":"type.googleapis.com/google.protobuf.Struct","value":{"event":"end","#
         + r#""end_reason":"fin","connection":5,"started":"2026-11-30T20:14:26Z","#
         + r#""first_seen":"2026-11-30T20:14:26.500Z","last_seen":"2026-11-30T20:14:26.500000001Z","#
-        + r#""packets":12,"bytes":1468006,"packets_total":13,"bytes_total":1468066}}},"#
+        + r#""packets":12,"bytes":1468006,"packets_total":13,"bytes_total":1468066,"rtt":187402}}},"#
         + r#""node_name":"east/node-17","time":"2026-11-30T20:14:26.500000001Z"}"#
         + "\n";
     assert_eq!(line(&tcp_end(), &node(), &Mask::ALL), want);
@@ -290,6 +293,7 @@ prop_compose! {
             EndReason::Fin, EndReason::Rst, EndReason::Idle, EndReason::TableFull, EndReason::Unwatched, EndReason::Shutdown,
         ])),
         [high_to_low, midstream, duplicate, fragment] in any::<[bool; 4]>(),
+        rtt_ns in prop_oneof![Just(0), any::<u32>()],
         (source, destination, protocol, l4) in (address(), address(), any::<u8>(), transport()),
         is_reply in any::<Option<bool>>(),
         hook in prop::sample::select(vec![
@@ -303,7 +307,7 @@ prop_compose! {
         ])),
     ) -> Flow {
         Flow {
-            cadence, event, end_reason, connection, number, high_to_low, midstream, duplicate, fragment, source,
+            cadence, event, end_reason, connection, number, high_to_low, midstream, duplicate, fragment, rtt_ns, source,
             destination, protocol, l4, is_reply, hook, interfaces, started_ns, first_seen_ns, last_seen_ns, packets,
             bytes, packets_total, bytes_total, source_identity, destination_identity,
         }
@@ -373,6 +377,7 @@ fn the_longest_line_is_far_below_what_readers_take() {
         midstream: true,
         duplicate: true,
         fragment: true,
+        rtt_ns: u32::MAX,
         source: address,
         destination: address,
         l4: L4::Tcp { source_port: u16::MAX, destination_port: u16::MAX, flags: 0xff },
@@ -385,5 +390,5 @@ fn the_longest_line_is_far_below_what_readers_take() {
         ..tcp_end()
     };
     assert!(line(&longest, &node, &Mask::ALL).len() < 4096, "Hubble's client stops at lines of 64 KiB");
-    assert!(Mask::ALL.keep.has(Field::ExtensionsFragment));
+    assert!(Mask::ALL.keep.has(Field::ExtensionsRtt));
 }

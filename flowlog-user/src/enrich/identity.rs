@@ -76,6 +76,7 @@ mod tests {
             midstream: false,
             duplicate: false,
             fragment: false,
+            rtt_ns: 0,
             source: source.parse().unwrap(),
             destination: destination.parse().unwrap(),
             protocol: 17,

@@ -2,6 +2,8 @@ use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
 const BUFFER_BYTES: usize = 128 << 10;
+/// The first bytes tell whether any more are wanted.
+const FIRST_BYTES: usize = 4 << 10;
 
 /// Where bytes come from.
 enum From {
@@ -54,7 +56,8 @@ impl Input {
         self.buffer.drain(..self.taken);
         self.taken = 0;
         let before = self.buffer.len();
-        self.buffer.resize(before + BUFFER_BYTES, 0);
+        let step = if self.offset == 0 && before == 0 { FIRST_BYTES } else { BUFFER_BYTES };
+        self.buffer.resize(before + step, 0);
         let into = self.buffer.get_mut(before..).unwrap_or_default();
         let result = loop {
             let result = match &mut self.from {

@@ -94,6 +94,37 @@ fn a_range_of_time_is_read_without_the_rest() {
     assert_eq!(summary.stats.read_bytes, bytes.len() as u64 + 12, "and a look for an index");
 }
 
+/// A day in 24 files with a frame a minute: one minute of it costs under 2 % of the bytes. Only the frame that is
+/// wanted holds records of its minute; what the others hold is never looked at.
+#[test]
+fn a_minute_of_a_day_costs_little() {
+    let dir = tempfile::tempdir().unwrap();
+    let noise = |i: u32| i.wrapping_mul(2_654_435_761).rotate_left(i % 31);
+    let other: String =
+        (0..2000).map(|i| format!("{{\"x\":\"{:x}{:x}\"}}\n", noise(i), noise(i + 9999))).collect();
+    let (other, wanted) = (zstd(&[other], false), zstd(&[lines(0..10)], false));
+    let mut all = 0;
+    for hour in 0..24_i64 {
+        let (mut bytes, mut index) = (Vec::new(), Index { task: "t".into(), frames: Vec::new() });
+        for minute in 0..60 {
+            let first_ns = SECOND_NS + ((hour - 20) * 60 + minute - 14) * 60_000_000_000;
+            let is_wanted = first_ns == SECOND_NS;
+            let lines = if is_wanted { 10 } else { 2000 };
+            let last_ns = first_ns + 59_000_000_000;
+            index.frames.push(Frame { offset: bytes.len() as u64, first_ns, last_ns, lines });
+            bytes.extend_from_slice(if is_wanted { &wanted } else { &other });
+        }
+        bytes.extend(index.to_bytes());
+        all += bytes.len() as u64;
+        fs::write(dir.path().join(format!("a-20261130T{hour:02}0000.000Z.log.zst")), bytes).unwrap();
+    }
+    let (text, summary) = print_range(dir.path(), since_until(0, 59_000));
+    assert_eq!((text, summary.damage.len()), (lines(0..10), 0));
+    let read = summary.stats.read_bytes;
+    assert!(read * 50 < all, "{read} of {all} bytes");
+    println!("{read} of {all} bytes read");
+}
+
 #[test]
 fn a_record_belongs_to_all_of_its_interval() {
     let dir = tempfile::tempdir().unwrap();

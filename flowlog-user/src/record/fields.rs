@@ -162,6 +162,7 @@ fields! {
     ExtensionsInterfaces "extensions.interfaces"
     ExtensionsDuplicate "extensions.duplicate"
     ExtensionsFragment "extensions.fragment"
+    ExtensionsRtt "extensions.rtt"
     EgressAllowedBy "egress_allowed_by"
     IngressAllowedBy "ingress_allowed_by"
     EgressDeniedBy "egress_denied_by"

@@ -165,6 +165,8 @@ pub struct Flow {
     pub duplicate: bool,
     /// Later fragments whose ports are not known.
     pub fragment: bool,
+    /// From the SYN of a TCP connection to the first answer, as seen here, nanoseconds; 0 = not known.
+    pub rtt_ns: u32,
     /// Sender.
     pub source: IpAddr,
     /// Receiver.

@@ -123,6 +123,7 @@ fn extensions(flow: &Flow, node: &Node) -> Json {
     }
     entries.extend(yes(flow.duplicate, "duplicate"));
     entries.extend(yes(flow.fragment, "fragment"));
+    entries.extend((flow.rtt_ns != 0).then(|| ("rtt", Json::Unsigned(flow.rtt_ns.into()))));
     Json::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
 }
 

@@ -48,6 +48,16 @@ impl Group {
 }
 
 impl Rules {
+    /// The same without repetitions, in an order of their own, so that equal ones compare equal.
+    #[must_use]
+    pub fn in_order(&self) -> Self {
+        if self.groups.contains(&Group::default()) {
+            return Self::everything();
+        }
+        let groups: BTreeSet<&Group> = self.groups.iter().collect();
+        Self { groups: groups.into_iter().cloned().collect() }
+    }
+
     /// Everything is wanted.
     #[must_use]
     pub fn everything() -> Self {

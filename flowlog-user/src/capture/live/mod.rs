@@ -33,6 +33,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{CaptureLedger, Captured, Sink};
 use crate::clock;
+use crate::record::rules::Rules;
 use crate::record::{Interface, Role};
 
 use bpf::GracePeriod;
@@ -98,6 +99,8 @@ pub struct Live {
     /// Entries removed from the table.
     removed: u64,
     ended: Totals,
+    /// What the kernel tests connections by.
+    rules: Rules,
     stopped: bool,
 }
 
@@ -125,6 +128,7 @@ impl Live {
             ring_taken: 0,
             removed: 0,
             ended: Totals::default(),
+            rules: Rules::everything(), // as the programs do after loading
             stopped: false,
         };
         // Before anything is attached, so that nothing is counted that nobody wants.

@@ -43,53 +43,82 @@ impl Held {
 }
 
 impl Live {
+    /// Makes the kernel test connections by these rules too, beside those it has: before tasks come that want more.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_rules`].
+    pub fn widen_rules(&mut self, more: &Rules) -> Result<(), Error> {
+        let mut rules = self.rules.clone();
+        rules.groups.extend(more.groups.iter().cloned());
+        self.set_rules(&rules)
+    }
+
     /// Makes the kernel test connections by these rules, or by none if some task wants everything. Returns when every
-    /// packet that comes is tested by them, which takes two grace periods.
+    /// packet that comes is tested by them, which takes two grace periods where they are others than before.
     ///
     /// Connections that are in the table are tested again with their next packet. One that is no longer wanted stays
     /// there, without further packets, until it has been silent for long enough.
     ///
+    /// When the rules cannot be written, everything passes: that is slower, and never wrong.
+    ///
     /// # Errors
     ///
-    /// When a map cannot be written; the rules from before stay in use then.
+    /// When not even that can be said to the kernel, or there is no waiting for programs that run.
     pub fn set_rules(&mut self, rules: &Rules) -> Result<(), Error> {
-        if *rules == self.options.rules && self.loaded.rules.generation != 0 {
+        let rules = rules.in_order();
+        if rules == self.rules {
             return Ok(());
         }
-        let tables = Tables::new(rules);
+        let tables = Tables::new(&rules);
         for what in &tables.widened {
             tracing::warn!("{what}; more connections than needed are counted, and filtered here");
         }
-        if tables.everything && self.loaded.rules.generation == 0 {
-            self.options.rules = rules.clone();
-            return Ok(()); // as it is after loading
-        }
         // The other set may have been in use a moment ago.
         self.grace.wait().map_err(Error::GracePeriod)?;
-        self.loaded.rules.switch(&tables)?;
-        self.options.rules = rules.clone();
+        if let Err(error) = self.loaded.rules.switch(&tables) {
+            tracing::warn!(%error, "the kernel does not take the tasks' rules; it counts everything, which is filtered here");
+            self.loaded.rules.pass_everything()?;
+        }
+        self.rules = rules;
         self.grace.wait().map_err(Error::GracePeriod)
     }
 }
 
 impl RuleMaps {
     fn switch(&mut self, tables: &Tables) -> Result<(), Error> {
-        let generation = self.generation.wrapping_add(1).max(1);
-        if !tables.everything {
-            self.write(generation & 1, tables)?;
+        if tables.everything {
+            return self.pass_everything();
         }
-        let test = if tables.everything { 0 } else { CONTROL_TEST };
-        self.control
-            .set(0, test | u64::from(generation), 0)
-            .map_err(|error| Error::map(names::CONTROL, "switch rules", error))?;
-        self.generation = generation;
+        let generation = self.next();
+        self.write(generation & 1, tables)?;
+        self.control(generation, CONTROL_TEST)?;
         tracing::debug!(
             generation,
-            everything = tables.everything,
             prefixes = tables.prefixes.len(),
             ports = tables.ports.len(),
-            "rules are in the kernel"
+            "connections are tested in the kernel"
         );
+        Ok(())
+    }
+
+    fn pass_everything(&mut self) -> Result<(), Error> {
+        self.control(self.next(), 0)
+    }
+
+    /// The next generation; 0 is that of an empty slot in the cache of what was rejected.
+    fn next(&self) -> u32 {
+        match self.generation.wrapping_add(1) {
+            0 => 2, // the other set's number all the same
+            next => next,
+        }
+    }
+
+    fn control(&mut self, generation: u32, test: u64) -> Result<(), Error> {
+        self.control
+            .set(0, test | u64::from(generation), 0)
+            .map_err(|error| Error::map(names::CONTROL, "switch rules", with_causes(&error)))?;
+        self.generation = generation;
         Ok(())
     }
 

@@ -16,6 +16,7 @@ pub(super) fn flow() -> Flow {
         midstream: false,
         duplicate: false,
         fragment: false,
+        rtt_ns: 0,
         source: "10.1.2.3".parse().unwrap(),
         destination: "192.168.7.9".parse().unwrap(),
         protocol: 6,

@@ -1,0 +1,170 @@
+//! File systems that are full or turn read-only, and no descriptors.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use flowlog_user::write::{OnFull, Spec};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::{Task, files, find, in_child, parse, spec, suffer, until};
+
+/// A mount namespace: root's own, or in a user namespace.
+fn mounts() -> &'static [&'static str] {
+    if rustix::process::geteuid().is_root() { &["unshare", "-m"] } else { &["unshare", "-Urm"] }
+}
+
+fn mount(arguments: &[&str]) -> Result<()> {
+    ensure!(Command::new("mount").args(arguments).status()?.success(), "mount {arguments:?}");
+    Ok(())
+}
+
+#[test]
+fn a_full_disk_costs_what_does_not_fit_and_nothing_else() -> Result<()> {
+    if !in_child("files::disk::a_full_disk_costs_what_does_not_fit_and_nothing_else", mounts(), &[])? {
+        return Ok(());
+    }
+    let work = tempfile::tempdir()?;
+    let folder = work.path().join("faulty");
+    fs::create_dir(&folder)?;
+    mount(&["-t", "tmpfs", "-o", "size=2m", "none", folder.to_str().context("a path")?])?;
+    // An old file that must stay.
+    let mut before = Task::start(&spec("faulty", &folder.join("a.log")), work.path())?;
+    before.give(1000);
+    before.finish()?;
+    let old: Vec<_> = fs::read_dir(&folder)?.collect::<Result<_, _>>()?;
+    let filler = work.path().join("faulty/.filler");
+    let mut faulty = Task::start(&spec("faulty", &folder.join("a.log")), work.path())?;
+    let mut healthy = Task::start(&spec("healthy", &work.path().join("healthy/b.log")), work.path())?;
+    fs::write(&filler, vec![1; 1500 << 10])?;
+    until("the trouble", || {
+        faulty.give(5000);
+        healthy.give(10);
+        Ok(faulty.dropped() > 10_000)
+    })?;
+    let said = faulty.counters().trouble.get().context("its state says nothing")?;
+    ensure!(said.contains("No space left") && said.contains("task faulty"), "{said}");
+    ensure!(!healthy.troubled() && healthy.dropped() == 0);
+    ensure!(old[0].metadata()?.len() > 0, "the old file is gone");
+    fs::remove_file(&filler)?;
+    until("the end of the trouble", || Ok(!faulty.troubled()))?;
+    faulty.give(100);
+    let given_before = 1000;
+    let (given, dropped) = (faulty.given, faulty.dropped());
+    until("the rest", || Ok(faulty.counters().written.get() == given - dropped))?;
+    healthy.finish()?;
+    let counters = faulty.running.finish().counters;
+    ensure!(counters.written.get() + counters.dropped_write_error.get() == given);
+    let text = Command::new("zstd").arg("-dcq").args(files(&folder)?).output()?;
+    ensure!(text.status.success(), "{}", String::from_utf8_lossy(&text.stderr));
+    let found = parse(&String::from_utf8(text.stdout)?)?;
+    ensure!(found.numbers.len() as u64 == counters.written.get() + given_before);
+    ensure!(found.lost == counters.dropped_write_error.get(), "{:?}", found.notices);
+    Ok(())
+}
+
+#[test]
+fn a_full_disk_costs_the_oldest_files_where_that_is_asked_for() -> Result<()> {
+    if !in_child("files::disk::a_full_disk_costs_the_oldest_files_where_that_is_asked_for", mounts(), &[])? {
+        return Ok(());
+    }
+    let work = tempfile::tempdir()?;
+    let folder = work.path().join("faulty");
+    fs::create_dir(&folder)?;
+    mount(&["-t", "tmpfs", "-o", "size=2m", "none", folder.to_str().context("a path")?])?;
+    let spec = Spec {
+        size_bytes_max: 256 << 10,
+        on_full: OnFull::DeleteOldest,
+        ..spec("faulty", &folder.join("a.log"))
+    };
+    let mut task = Task::start(&spec, work.path())?;
+    for _ in 0..60 {
+        task.give(2000); // About 70 KiB on disk.
+    }
+    until(
+        "the records",
+        || Ok(task.counters().written.get() + task.dropped() == 120_000 || task.troubled()),
+    )?;
+    ensure!(!task.troubled() && task.dropped() == 0, "{:?}", task.counters().trouble.get());
+    let counters = task.running.finish().counters;
+    ensure!(counters.written.get() == 120_000);
+    let numbers = find(&folder)?.numbers;
+    ensure!(numbers.len() > 20_000 && numbers.len() < 120_000, "{}", numbers.len());
+    ensure!(numbers.last() == Some(&119_999) && numbers.is_sorted(), "the newest stay");
+    Ok(())
+}
+
+/// A new ext4 file system in a file, over a folder.
+fn ext4(image: &Path, over: &str) -> Result<()> {
+    fs::File::create(image)?.set_len(16 << 20)?;
+    let made = Command::new("mkfs.ext4").arg("-q").arg(image).status()?;
+    ensure!(made.success(), "mkfs.ext4");
+    mount(&["-o", "loop,errors=remount-ro", image.to_str().context("a path")?, over])
+}
+
+/// What the kernel does after an error of the disk: the file system becomes read-only under open files. Then another
+/// one is mounted in its place.
+#[test]
+fn a_read_only_remount_is_survived() -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        println!("loop devices need root; this test is left out");
+        return Ok(());
+    }
+    if !in_child("files::disk::a_read_only_remount_is_survived", mounts(), &[])? {
+        return Ok(());
+    }
+    let work = tempfile::tempdir()?;
+    let folder = work.path().join("faulty");
+    fs::create_dir(&folder)?;
+    let at = folder.to_str().context("a path")?;
+    ext4(&work.path().join("first"), at)?;
+    let mut task = Task::start(&spec("faulty", &folder.join("a.log")), work.path())?;
+    task.give(100);
+    until("the first records", || Ok(task.counters().written.get() == 100))?;
+    mount(&["-o", "remount,abort", at])?;
+    until("the trouble", || {
+        task.give(5000);
+        Ok(task.dropped() > 10_000)
+    })?;
+    let said = task.counters().trouble.get().context("its state says nothing")?;
+    ensure!(said.contains("Read-only file system"), "{said}");
+    ext4(&work.path().join("second"), at)?;
+    until("the end of the trouble", || Ok(!task.troubled()))?;
+    let (given, dropped) = (task.given, task.dropped());
+    task.give(100);
+    let counters = task.running.finish().counters;
+    ensure!(counters.written.get() == 200 && counters.dropped_write_error.get() == given - 100);
+    ensure!(counters.dropped_write_error.get() >= dropped);
+    let found =
+        parse(&String::from_utf8(Command::new("zstd").arg("-dcq").args(logs(&folder)?).output()?.stdout)?)?;
+    ensure!(found.numbers.iter().copied().eq(given..given + 100), "{:?}", found.numbers);
+    ensure!(found.lost == given - 100, "{:?}", found.notices);
+    Command::new("umount").arg(at).status()?;
+    Command::new("umount").arg("-l").arg(at).status()?;
+    Ok(())
+}
+
+fn logs(folder: &Path) -> Result<Vec<PathBuf>> {
+    Ok(files(folder)?.into_iter().filter(|file| file.extension().is_some_and(|ext| ext == "zst")).collect())
+}
+
+#[test]
+fn no_descriptors_is_survived() -> Result<()> {
+    if !in_child("files::disk::no_descriptors_is_survived", &[], &[])? {
+        return Ok(());
+    }
+    let work = tempfile::tempdir()?;
+    let before = getrlimit(Resource::Nofile);
+    let rotates = Spec { size_bytes_max: 64 << 10, ..spec("faulty", &work.path().join("faulty/a.log")) };
+    // Not even the descriptor that a finished file gives back can be had again.
+    let none = Rlimit { current: Some(3), maximum: before.maximum };
+    suffer(
+        &rotates,
+        work.path(),
+        || Ok(setrlimit(Resource::Nofile, none)?),
+        || Ok(setrlimit(Resource::Nofile, before)?),
+        "Too many open files",
+    )?;
+    Ok(())
+}

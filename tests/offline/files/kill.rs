@@ -1,0 +1,154 @@
+//! Killed at any moment, cut at any byte, read by others.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use flowlog_user::read::{Request, cat};
+use flowlog_user::write::{Compression, Spec};
+
+use super::{CHILD, Task, files, lines, parse, spec, until};
+
+/// The child of the next test: writes numbered records until it is killed, and tells how many are written.
+fn write_for_ever(folder: &Path, first: u64) -> Result<()> {
+    let mut task =
+        Task::start(&Spec { size_bytes_max: 1 << 20, ..spec("t", &folder.join("a.log")) }, folder)?;
+    task.given = first;
+    loop {
+        task.give(500);
+        println!("written {}", task.counters().written.get());
+    }
+}
+
+#[test]
+fn what_was_written_before_a_kill_is_read_and_nothing_is_overwritten() -> Result<()> {
+    const NAME: &str = "files::kill::what_was_written_before_a_kill_is_read_and_nothing_is_overwritten";
+    const ROUND: u64 = 1 << 32;
+    if let (Some(folder), Some(first)) = (std::env::var_os("FLOWLOG_TEST_FOLDER"), std::env::var_os(CHILD)) {
+        return write_for_ever(Path::new(&folder), first.to_string_lossy().parse()?);
+    }
+    let rounds = if std::env::var_os("FLOWLOG_TEST_LONG").is_some() { 1000 } else { 20 };
+    let mut seed = u64::from(std::process::id());
+    let mut damaged = 0;
+    let work = tempfile::tempdir()?;
+    for round in 0..rounds {
+        let folder = work.path().join((round / 4).to_string());
+        fs::create_dir_all(&folder)?;
+        let before: Vec<_> = files(&folder)?
+            .into_iter()
+            .map(|file| fs::read(&file).map(|bytes| (file, bytes)))
+            .collect::<Result<_, _>>()?;
+        let first = round * ROUND;
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["--exact", NAME, "--nocapture"])
+            .env("FLOWLOG_TEST_FOLDER", &folder)
+            .env(CHILD, first.to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let moment = Duration::from_millis(20) + Duration::from_micros((seed >> 33) % 150_000);
+        let said = child.stdout.take().context("stdout")?;
+        let reader = std::thread::spawn(move || std::io::read_to_string(said));
+        std::thread::sleep(moment);
+        child.kill()?;
+        child.wait()?;
+        let said = reader.join().ok().context("the reader")??;
+        // The last line may be cut off.
+        let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let told: u64 =
+            whole.lines().rev().find_map(|line| line.strip_prefix("written ")?.parse().ok()).unwrap_or(0);
+
+        let mut text = Vec::new();
+        let summary = cat(&Request { paths: vec![folder.clone()], ..Request::default() }, &mut text)?;
+        damaged = damaged.max(summary.damage.len());
+        let found = parse(&String::from_utf8(text)?)?;
+        let of_round: Vec<u64> = found.numbers.iter().copied().filter(|n| *n >= first).collect();
+        ensure!(
+            of_round.len() as u64 >= told,
+            "round {round}: {} found, {told} were written",
+            of_round.len()
+        );
+        ensure!(
+            of_round.iter().copied().eq(first..first + of_round.len() as u64),
+            "round {round}: not in order"
+        );
+        for (file, bytes) in before {
+            // Only the live file may have got another name.
+            let live = file.file_name().is_some_and(|name| name == "a.log.zst");
+            ensure!(live || fs::read(&file)? == bytes, "{} was changed", file.display());
+        }
+    }
+    // A restart finishes the last one; in each folder at most one file a round lacks its end, and it is named.
+    println!("{rounds} rounds, at most {damaged} files without an end");
+    let folder = work.path().join("0");
+    Task::start(&spec("t", &folder.join("a.log")), &folder)?
+        .running
+        .finish()
+        .last_file
+        .map_or(Ok(()), |file| bail!("{file:?}"))?;
+    ensure!(damaged <= 4, "{damaged} damaged files");
+    Ok(())
+}
+
+#[test]
+fn files_are_read_by_other_peoples_tools() -> Result<()> {
+    let work = tempfile::tempdir()?;
+    for (compression, tool) in [
+        (Compression::Zstd { level: 3 }, &["zstd", "-dcq"][..]),
+        (Compression::Gzip, &["gzip", "-dc"]),
+        (Compression::None, &["cat"]),
+    ] {
+        let folder = work.path().join(tool[0]);
+        let mut task = Task::start(&Spec { compression, ..spec("t", &folder.join("a.log")) }, work.path())?;
+        task.give(1000);
+        let file = task.running.finish().last_file.context("a file")?;
+        let output = Command::new(tool[0]).args(&tool[1..]).arg(&file).output()?;
+        ensure!(output.status.success(), "{tool:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout)?;
+        ensure!(text.starts_with(&lines(0, 1000)) && text.lines().count() == 1001, "{tool:?}");
+        let plain = folder.join("plain");
+        fs::write(&plain, text)?;
+        match Command::new("jq")
+            .args(["-e", "-c", ".flow.n // .node_status.state_change"])
+            .arg(&plain)
+            .output()
+        {
+            Ok(output) => {
+                let said = String::from_utf8(output.stdout)?;
+                ensure!(said.lines().count() == 1001 && said.ends_with("\"NODE_GONE\"\n"), "jq: {said}");
+            }
+            Err(error) => println!("jq is not here ({error}); it is not asked"),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_real_file_cut_at_every_byte_gives_what_stands_before() -> Result<()> {
+    let work = tempfile::tempdir()?;
+    let folder = work.path().join("f");
+    let mut task = Task::start(&spec("t", &folder.join("a.log")), work.path())?;
+    task.give(20);
+    until("a flush", || Ok(task.counters().written.get() == 20))?;
+    let flushed = fs::metadata(folder.join("a.log.zst"))?.len();
+    task.give(20);
+    let file = task.running.finish().last_file.context("a file")?;
+    let whole = fs::read(&file)?;
+    for cut in 1..whole.len() {
+        fs::write(&file, &whole[..cut])?;
+        let mut text = Vec::new();
+        let summary = cat(&Request { paths: vec![file.clone()], ..Request::default() }, &mut text)?;
+        let numbers = parse(&String::from_utf8(text)?)?.numbers;
+        ensure!(numbers.iter().copied().eq(0..numbers.len() as u64), "cut at {cut}");
+        ensure!(
+            numbers.len() >= if cut as u64 >= flushed { 20 } else { 0 },
+            "cut at {cut}: {}",
+            numbers.len()
+        );
+        ensure!(numbers.len() == 40 || !summary.damage.is_empty(), "cut at {cut}: the loss is not named");
+    }
+    Ok(())
+}
