@@ -39,6 +39,8 @@ fn every_kind_of_change_is_told_and_strangers_are_not() {
     let mut open = fs::File::create(&file).unwrap();
     std::io::Write::write_all(&mut open, b"flowLogs:").unwrap();
     assert_eq!(taken(&mut watch, &config), Some(60), "half written");
+    fs::write(folder.join("other.yaml"), "x").unwrap();
+    assert_eq!(taken(&mut watch, &config), Some(60), "half written beside one that is whole");
     drop(open);
     assert_eq!(taken(&mut watch, &config), Some(10), "closed");
     fs::remove_file(&file).unwrap();
