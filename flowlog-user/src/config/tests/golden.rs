@@ -119,7 +119,7 @@ fn everything_wrong_is_said_at_once() {
     events: [begin]
     fileMode: 0640
     end: tomorrow
-    rateLimit: 100
+    priority: 100
   -
   - filePath: /l/b
 "#;
@@ -127,7 +127,7 @@ fn everything_wrong_is_said_at_once() {
         said(text),
         [
             "t.yaml:4:5: flowLogs[0].includefilter: unknown key `includefilter`; did you mean `includeFilters`?",
-            "t.yaml:17:5: flowLogs[0].rateLimit: not served by this version yet; remove it",
+            "t.yaml:17:5: flowLogs[0].priority: not served by this version yet; remove it",
             "t.yaml:3:15: flowLogs[0].filePath: expected an absolute path, found `relative.log`",
             "t.yaml:13:18: flowLogs[0].compression: unknown compression `lz4`; expected one of zstd, gzip, none",
             "t.yaml:12:20: flowLogs[0].fileMaxSizeMb: expected a whole number from 0 to 1048576, found `-1`",
