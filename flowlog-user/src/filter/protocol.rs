@@ -6,7 +6,11 @@ use crate::tree::{Problems, Tree, hint};
 
 /// Protocols, one of which must be the member of `l4` or `l7` that the record has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Protocols(Vec<&'static [Layer]>);
+pub struct Protocols {
+    layers: Vec<Layer>,
+    /// The same as bits.
+    bits: u16,
+}
 
 /// What each word stands for, and whether records of this version have it.
 const NAMES: &[(&str, &[Layer], bool)] = &[
@@ -25,7 +29,7 @@ const NAMES: &[(&str, &[Layer], bool)] = &[
 
 impl Protocols {
     pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
-        json::list(tree, problems, |item, problems| {
+        let words = json::list(tree, problems, |item, problems| {
             let text = item.text(problems)?;
             let lower = text.to_lowercase();
             let Some((_, layers, recorded)) = NAMES.iter().find(|(name, ..)| *name == lower) else {
@@ -37,13 +41,15 @@ impl Protocols {
                 problems.warning(&item.place, format!("matches nothing: {NOT_RECORDED} `{text}`"));
             }
             Some(*layers)
-        })
-        .map(Self)
+        })?;
+        let layers: Vec<Layer> = words.into_iter().flatten().copied().collect();
+        let bits = layers.iter().fold(0, |bits, layer| bits | layer.bit());
+        Some(Self { layers, bits })
     }
 
     /// IP protocol numbers of the packets whose records can match.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u8> {
-        self.0.iter().copied().flatten().filter_map(|layer| match layer {
+        self.layers.iter().filter_map(|layer| match layer {
             Layer::Tcp => Some(protocol::TCP),
             Layer::Udp => Some(protocol::UDP),
             Layer::Sctp => Some(protocol::SCTP),
@@ -54,6 +60,6 @@ impl Protocols {
     }
 
     pub(super) fn matches(&self, facts: &impl Facts) -> bool {
-        self.0.iter().copied().flatten().any(|layer| facts.has_layer(*layer))
+        facts.layers() & self.bits != 0
     }
 }

@@ -71,6 +71,14 @@ pub enum Layer {
     Kafka,
 }
 
+impl Layer {
+    /// A bit of its own.
+    #[must_use]
+    pub const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
 /// What filters ask of a record, whatever it came from. The defaults say what a record has that lacks the field.
 pub trait Facts {
     /// What kind of event it is.
@@ -81,8 +89,8 @@ pub trait Facts {
     fn port(&self, end: End) -> Option<u32>;
     /// TCP flags, bit 0 FIN ... bit 7 CWR, bit 8 NS; none without TCP or without `flags`.
     fn tcp_flags(&self) -> Option<u16>;
-    /// Whether `l4` or `l7` has this member.
-    fn has_layer(&self, layer: Layer) -> bool;
+    /// The members that `l4` and `l7` have, as bits of [`Layer::bit`].
+    fn layers(&self) -> u16;
     /// The endpoint's identity; none without endpoint.
     fn identity(&self, end: End) -> Option<u32>;
     /// The endpoint's labels.
@@ -159,14 +167,14 @@ impl Facts for Seen<'_> {
         }
     }
 
-    fn has_layer(&self, layer: Layer) -> bool {
+    fn layers(&self) -> u16 {
         match self.flow.l4 {
-            L4::Tcp { .. } => layer == Layer::Tcp,
-            L4::Udp { .. } => layer == Layer::Udp,
-            L4::Sctp { .. } => layer == Layer::Sctp,
-            L4::Icmpv4 { .. } => layer == Layer::Icmpv4,
-            L4::Icmpv6 { .. } => layer == Layer::Icmpv6,
-            L4::Other => false,
+            L4::Tcp { .. } => Layer::Tcp.bit(),
+            L4::Udp { .. } => Layer::Udp.bit(),
+            L4::Sctp { .. } => Layer::Sctp.bit(),
+            L4::Icmpv4 { .. } => Layer::Icmpv4.bit(),
+            L4::Icmpv6 { .. } => Layer::Icmpv6.bit(),
+            L4::Other => 0,
         }
     }
 

@@ -70,6 +70,19 @@ impl End {
 }
 
 impl Layer {
+    const ALL: [Self; 10] = [
+        Self::Tcp,
+        Self::Udp,
+        Self::Sctp,
+        Self::Icmpv4,
+        Self::Icmpv6,
+        Self::Vrrp,
+        Self::Igmp,
+        Self::Dns,
+        Self::Http,
+        Self::Kafka,
+    ];
+
     /// The union and the member's name in it.
     const fn place(self) -> (&'static str, &'static str) {
         match self {
@@ -131,9 +144,14 @@ impl Facts for Foreign {
         )
     }
 
-    fn has_layer(&self, layer: Layer) -> bool {
-        let (union, member) = layer.place();
-        self.message().message(union).is_some_and(|union| union.message(member).is_some())
+    fn layers(&self) -> u16 {
+        Layer::ALL
+            .into_iter()
+            .filter(|layer| {
+                let (union, member) = layer.place();
+                self.message().message(union).is_some_and(|union| union.message(member).is_some())
+            })
+            .fold(0, |layers, layer| layers | layer.bit())
     }
 
     fn identity(&self, end: End) -> Option<u32> {
