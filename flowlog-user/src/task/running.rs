@@ -90,10 +90,12 @@ impl Running {
         });
         let name: Arc<str> = spec.task.as_str().into();
         let seen = Arc::clone(&shared);
+        // Before the thread: what is dropped while it starts is the file's to tell.
+        let before = LossesBefore::new(&shared.counters);
         let thread = Builder::new()
             .name("flowlog-write".into())
             .stack_size(512 << 10)
-            .spawn(move || write_all(writer, &receiver, &seen))
+            .spawn(move || write_all(writer, &receiver, &seen, before))
             .map_err(|source| Error::Io {
                 task: spec.task.clone(),
                 what: "start a thread for",
@@ -198,8 +200,12 @@ impl Closing {
 /// Why a task stops when nobody says otherwise.
 const STOPPED: &str = "flowlog was stopped";
 
-fn write_all(writer: Writer, orders: &Receiver<Order>, shared: &Shared) -> Option<PathBuf> {
-    let before = LossesBefore::new(&shared.counters);
+fn write_all(
+    writer: Writer,
+    orders: &Receiver<Order>,
+    shared: &Shared,
+    before: LossesBefore,
+) -> Option<PathBuf> {
     let mut desk = Desk { writer: Ok(writer), last_file: None, before, shared };
     loop {
         let deadline = desk.writer.as_ref().ok().and_then(Writer::deadline);
@@ -346,6 +352,7 @@ impl LossesBefore {
         self.checked_ns = now_ns;
     }
 }
+
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -353,12 +360,10 @@ mod tests {
     use super::*;
     use crate::write::{Compression, Definition, OnFull, Owner, Sync};
 
-    #[test]
-    fn a_writer_that_falls_behind_keeps_no_more_than_the_queue_may_hold() {
-        let folder = tempfile::tempdir().unwrap();
-        let spec = Spec {
+    fn spec(folder: &std::path::Path) -> Spec {
+        Spec {
             task: "t".into(),
-            path: folder.path().join("a.log"),
+            path: folder.join("a.log"),
             compression: Compression::Zstd { level: 1 },
             size_bytes_max: 1 << 30,
             total_bytes_max: 1 << 30,
@@ -370,7 +375,30 @@ mod tests {
             sync: Sync::None,
             on_full: OnFull::Drop,
             definition: Definition::default(),
-        };
+        }
+    }
+
+    #[test]
+    fn what_is_lost_while_the_writer_starts_is_told_in_the_file() {
+        for _ in 0..50 {
+            let folder = tempfile::tempdir().unwrap();
+            let roots = Arc::new(Roots::new(&[folder.path().into()]).unwrap());
+            let (running, _) = Running::start(&spec(folder.path()), &roots, Arc::default()).unwrap();
+            running.counters().dropped_queue_full.add(7); // most often before the thread's first step
+            let lines = Bytes::from_static(b"{\"flow\":{}}\n");
+            running
+                .write(Chunk { lines, records: 1, seen_from_ns: 0, first_ns: 0, last_ns: 0 }, Overflow::Wait);
+            let file = running.finish().last_file.unwrap();
+            let text = zstd::decode_all(std::fs::File::open(file).unwrap()).unwrap();
+            let text = String::from_utf8_lossy(&text);
+            assert!(text.contains("\"num_events_lost\":\"7\""), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_writer_that_falls_behind_keeps_no_more_than_the_queue_may_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = spec(folder.path());
         let roots = Roots::new(&[folder.path().into()]).unwrap();
         let (running, _) = Running::start(&spec, &Arc::new(roots), Arc::default()).unwrap();
         // Far more than is written while this loop runs: each chunk is compressed, and none of them copied here.
