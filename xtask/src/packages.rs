@@ -15,13 +15,12 @@ const LISTS_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Programs of the tests and the packages that bring them.
 pub(crate) const TEST_TOOLS: &[(&str, &str)] = &[
     ("tshark", "tshark"),
-    ("iperf3", "iperf3"),
     ("ping", "iputils-ping"),
     ("ethtool", "ethtool"),
-    ("bpftool", "bpftool"),
     ("zstd", "zstd"),
     ("jq", "jq"),
     ("ip", "iproute2"),
+    ("sysctl", "procps"),
 ];
 
 /// What stands before an installation.
