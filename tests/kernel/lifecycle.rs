@@ -240,7 +240,9 @@ fn every_refusal_names_cause_and_remedy_and_leaves_nothing() -> Result<()> {
     let outside = file("outside.yaml", "flowLogs:\n  - {name: a, filePath: /tmp-elsewhere/a.log}\n")?;
     let missing = folder.path().join("missing.yaml");
     let unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"];
-    let cases: [Refusal<'_>; 9] = [
+    // A file stands where the folder should.
+    let unwritable = broken.to_str().context("path")?;
+    let cases: [Refusal<'_>; 10] = [
         (&unprivileged, &good, &[], 1, &["CAP_BPF", "CAP_NET_ADMIN"]),
         (&[], &good, &["--interface", "eth7"], 1, &["eth7", INTERFACE]),
         (&[], &broken, &[], 1, &["broken.yaml:"]),
@@ -248,6 +250,7 @@ fn every_refusal_names_cause_and_remedy_and_leaves_nothing() -> Result<()> {
         (&[], &twice, &[], 1, &["twice.yaml:3:", "twice.yaml:2:"]),
         (&[], &outside, &[], 1, &["/tmp-elsewhere/a.log", "--log-root"]),
         (&[], &missing, &[], 1, &["missing.yaml"]),
+        (&[], &good, &["--log-root", unwritable], 1, &["log root", "broken.yaml", "--log-root"]),
         (&[], &good, &["--for", "soon"], 2, &["soon", "90s"]),
         (&[], &good, &["--interfaces", "eth0"], 2, &["--interface"]),
     ];

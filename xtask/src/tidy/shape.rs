@@ -45,7 +45,7 @@ pub(super) fn machine_paths(path: &str, text: &str, found: &mut Vec<Violation>) 
     for (index, line) in text.lines().enumerate() {
         let hit = MACHINE_PATHS.iter().find(|prefix| {
             line.match_indices(**prefix).any(|(at, _)| {
-                // `a/work/b` is a path inside something; only one that starts here is a machine's.
+                // `a/tmp/b` is a path inside something; only one that starts here is a machine's.
                 !line
                     .get(..at)
                     .unwrap_or_default()
