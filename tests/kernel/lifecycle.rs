@@ -323,6 +323,30 @@ fn an_interface_that_goes_leaves_its_counts_and_nothing_else() -> Result<()> {
 }
 
 #[test]
+fn two_daemons_of_one_second_give_no_uuid_twice() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let one = tasks(folder.path(), EVERYTHING)?;
+    let other = folder.path().join("other.yaml");
+    std::fs::write(&other, std::fs::read_to_string(&one)?.replace("all.log", "other.log"))?;
+    let mut daemons =
+        [Daemon::spawn(&pair.near, &one, &logs, &[])?, Daemon::spawn(&pair.near, &other, &logs, &[])?];
+    for daemon in &mut daemons {
+        daemon.wait_for("\"watching\"")?;
+    }
+    ping(&pair, FAR, 3)?;
+    for daemon in daemons {
+        daemon.stop()?.check()?;
+    }
+    let records = [all(&logs, "all-")?, all(&logs, "other-")?].concat();
+    let uuids: std::collections::BTreeSet<_> = records.iter().map(|record| record.text("uuid")).collect();
+    ensure!(records.len() == 8, "a start and an end each way from each: {}", records.len());
+    ensure!(uuids.len() == 8, "{uuids:?}");
+    Ok(())
+}
+
+#[test]
 fn two_daemons_never_share_a_file() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let logs = folder.path().join("logs");

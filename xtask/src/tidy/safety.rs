@@ -66,11 +66,10 @@ fn has_reason(source: &Source<'_>, line: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::tests::found_by;
 
     fn rules(path: &str, text: &str) -> Vec<(usize, &'static str)> {
-        let mut found = Vec::new();
-        check(&Source::new(path, text, false), &mut found);
-        found.into_iter().map(|violation| (violation.line, violation.rule)).collect()
+        found_by(check, path, text)
     }
 
     #[test]

@@ -2,6 +2,17 @@
 
 use super::*;
 
+/// Line and rule of each violation that one check finds in a file with this text.
+pub(super) fn found_by(
+    check: fn(&source::Source, &mut Vec<Violation>),
+    path: &str,
+    text: &str,
+) -> Vec<(usize, &'static str)> {
+    let mut found = Vec::new();
+    check(&source::Source::new(path, text, false), &mut found);
+    found.into_iter().map(|violation| (violation.line, violation.rule)).collect()
+}
+
 /// Every breach that the untidy tree was written to have: rule, file.
 const EXPECTED: &[(&str, &str)] = &[
     (layers::DIRECTION, "flowlog-user/src/config/mod.rs"),

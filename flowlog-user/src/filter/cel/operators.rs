@@ -148,30 +148,25 @@ pub(super) fn two<'a>(function: Function, one: &Val<'a>, other: &Val<'a>) -> Out
     }
 }
 
+/// Whole numbers of either kind; beyond their range, and by zero, there is no result.
+macro_rules! whole {
+    ($function:expr, $one:expr, $other:expr) => {
+        match $function {
+            Function::Add => $one.checked_add(*$other),
+            Function::Subtract => $one.checked_sub(*$other),
+            Function::Multiply => $one.checked_mul(*$other),
+            Function::Divide => $one.checked_div(*$other),
+            Function::Modulo => $one.checked_rem(*$other),
+            _ => None,
+        }
+        .ok_or(Failed)?
+    };
+}
+
 fn arithmetic<'a>(function: Function, one: &Val<'a>, other: &Val<'a>) -> Outcome<Val<'a>> {
     let value = match (one, other) {
-        (Val::Int(one), Val::Int(other)) => Val::Int(
-            match function {
-                Function::Add => one.checked_add(*other),
-                Function::Subtract => one.checked_sub(*other),
-                Function::Multiply => one.checked_mul(*other),
-                Function::Divide => one.checked_div(*other),
-                Function::Modulo => one.checked_rem(*other),
-                _ => None,
-            }
-            .ok_or(Failed)?,
-        ),
-        (Val::Uint(one), Val::Uint(other)) => Val::Uint(
-            match function {
-                Function::Add => one.checked_add(*other),
-                Function::Subtract => one.checked_sub(*other),
-                Function::Multiply => one.checked_mul(*other),
-                Function::Divide => one.checked_div(*other),
-                Function::Modulo => one.checked_rem(*other),
-                _ => None,
-            }
-            .ok_or(Failed)?,
-        ),
+        (Val::Int(one), Val::Int(other)) => Val::Int(whole!(function, one, other)),
+        (Val::Uint(one), Val::Uint(other)) => Val::Uint(whole!(function, one, other)),
         (Val::Double(one), Val::Double(other)) => Val::Double(match function {
             Function::Add => one + other,
             Function::Subtract => one - other,
