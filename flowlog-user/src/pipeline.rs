@@ -1,7 +1,8 @@
 //! Joins the rooms: flows in, each task's records out. The only file that names them all.
 //!
 //! In: batches of flows by cadence, with the node they were seen on. Out: chunks of whole records to the writer of each
-//! task. Flows are enriched once, and encoded once for each distinct mask, however many tasks share it.
+//! task. Flows are enriched once, and encoded once for each distinct mask and format, however many tasks
+//! share it.
 
 mod stage;
 
@@ -15,11 +16,11 @@ use bytes::Bytes;
 
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::decode::Flows;
-use crate::encode::{foreign, json};
+use crate::encode;
 use crate::enrich::Enricher;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
-use crate::record::{Flow, Foreign, Node};
+use crate::record::{Flow, Foreign, Format, Node};
 use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, RateLimit, Running, Spec};
 use crate::write::{Chunk, Error, Roots};
 
@@ -47,7 +48,7 @@ struct Lane {
 #[derive(Debug)]
 pub struct Pipeline {
     lanes: Vec<Lane>,
-    masks: Vec<(u8, Mask)>,
+    masks: Vec<(u8, Mask, Format)>,
     lines: Vec<Lines>,
     roots: Arc<Roots>,
     enricher: Enricher,
@@ -112,7 +113,7 @@ impl Pipeline {
     }
 
     fn seat(&mut self, planned: Planned, rate: Option<RateLimit>, running: Running) {
-        let wanted = (planned.cadence, planned.mask);
+        let wanted = (planned.cadence, planned.mask, planned.spec.file.format);
         let mask = self.masks.iter().position(|mask| *mask == wanted).unwrap_or_else(|| {
             self.masks.push(wanted);
             self.lines.push(Lines::default());
@@ -242,12 +243,12 @@ impl Pipeline {
                 continue;
             }
             let Some(lines) = self.lines.get_mut(*mask) else { continue };
-            let (filter, mask) = (&planned.filter, &planned.mask);
-            let chunk = collect(events, (running, rate, None), |at, event, chunk| {
+            let (filter, mask, format) = (&planned.filter, &planned.mask, planned.spec.file.format);
+            let chunk = collect(events, (running, rate, None), format, |at, event, chunk| {
                 if !filter.takes(event) {
                     return None;
                 }
-                chunk.extend_from_slice(lines.line(at, |text| foreign::encode(event, mask, text)));
+                chunk.extend_from_slice(lines.line(at, |text| encode::event(format, event, mask, text)));
                 let time_ns = event.time_ns().unwrap_or(now_ns);
                 Some((time_ns, time_ns))
             });
@@ -293,11 +294,12 @@ type To<'a> = (&'a Running, &'a mut Option<RateLimit>, Option<i64>);
 
 /// The records of one task from one batch; counts every flow.
 fn take(flows: &[Flow], node: &Node, task: &Planned, to: To<'_>, lines: &mut Lines) -> Option<Chunk> {
-    collect(flows, to, |at, flow, chunk| {
+    let format = task.spec.file.format;
+    collect(flows, to, format, |at, flow, chunk| {
         if !task.filter.matches(flow, node) {
             return None;
         }
-        chunk.extend_from_slice(lines.line(at, |text| json::encode(flow, node, &task.mask, text)));
+        chunk.extend_from_slice(lines.line(at, |text| encode::flow(format, flow, node, &task.mask, text)));
         Some((flow.last_seen_ns, flow.first_seen_ns))
     })
 }
@@ -307,6 +309,7 @@ fn take(flows: &[Flow], node: &Node, task: &Planned, to: To<'_>, lines: &mut Lin
 fn collect<R>(
     shown: &[R],
     (running, rate, clock): To<'_>,
+    format: Format,
     mut line: impl FnMut(usize, &R, &mut Vec<u8>) -> Option<(i64, i64)>,
 ) -> Option<Chunk> {
     let mut chunk = Vec::new();
@@ -333,7 +336,7 @@ fn collect<R>(
     counters.matched.add(matched);
     counters.not_matched.add(decoded - matched);
     let (first_ns, last_ns, seen_from_ns) = times?;
-    Some(Chunk { lines: Bytes::from(chunk), records, first_ns, last_ns, seen_from_ns })
+    Some(Chunk { format, lines: Bytes::from(chunk), records, first_ns, last_ns, seen_from_ns })
 }
 
 /// The flows of a batch as lines under one mask, each encoded when the first task asks for it.

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use flowlog_user::clock::wall_ns;
-use flowlog_user::read::{self, Damage, Output, Request, TimeRange};
+use flowlog_user::encode;
+use flowlog_user::read::{self, Damage, Output, Request, TimeRange, ToLine};
+use flowlog_user::record::Format;
 
 /// Arguments of `flowlog cat`.
 #[derive(Args, Debug)]
@@ -63,6 +65,7 @@ pub(crate) fn cat(arguments: &CatArgs) -> anyhow::Result<ExitCode> {
         paths: arguments.paths.clone(),
         output,
         range: TimeRange { since_ns: arguments.since, until_ns: arguments.until },
+        to_line: ToLine(Some(|event, out| encode::notice(Format::Json, event, out))),
     };
     let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
     if arguments.follow {

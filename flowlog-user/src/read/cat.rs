@@ -12,6 +12,7 @@ use super::sources::groups;
 use super::stats::Stats;
 use super::table::Table;
 use super::{Damage, Error};
+use crate::record::Foreign;
 
 /// How records are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,10 @@ pub enum Output {
     Nothing,
 }
 
+/// Appends an event as Hubble's line: what becomes of records of the other formats. Without it they are damage.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ToLine(pub Option<fn(&Foreign, &mut Vec<u8>)>);
+
 /// What is wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
@@ -36,6 +41,8 @@ pub struct Request {
     pub output: Output,
     /// When it was seen.
     pub range: TimeRange,
+    /// How records of other formats become lines.
+    pub to_line: ToLine,
 }
 
 /// What was printed.
@@ -77,7 +84,7 @@ fn print(
 ) -> Result<(), Error> {
     let groups = groups(&request.paths)?.into_iter();
     let mut groups: Vec<Group> =
-        groups.map(|sources| Group::new(sources, request.range, false)).collect::<Result<_, _>>()?;
+        groups.map(|sources| Group::new(sources, request, false)).collect::<Result<_, _>>()?;
     let several = groups.len() > 1;
     let mut stopped = vec![None; groups.len()];
     // The time of each group's line, and which group it is.

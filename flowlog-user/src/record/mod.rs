@@ -6,6 +6,7 @@
 //! To add a field: a line in [`fields`], a member of [`Flow`] or [`Node`], and the compiler and the tests of the
 //! field table name the rest.
 
+pub mod columns;
 pub mod container;
 mod derived;
 mod facts;
@@ -13,8 +14,12 @@ pub mod fields;
 mod flow;
 mod flow_message;
 mod foreign;
+/// Formats, and how records are told apart.
+pub mod format;
 mod icmp;
 mod json;
+/// What flowlog measures and Hubble has no field for.
+pub mod measured;
 mod message;
 mod node;
 pub mod rules;
@@ -27,6 +32,11 @@ pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection};
 pub use flow_message::flow_message;
 pub use foreign::Foreign;
-pub use json::Json;
+pub use format::{Format, Framing};
+pub use json::{Json, rfc3339};
+pub use measured::Measured;
 pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};
+
+#[cfg(test)]
+mod published_tests;

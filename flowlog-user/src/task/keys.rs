@@ -51,7 +51,6 @@ type AsksNothing = fn(&Tree) -> bool;
 const NOT_SERVED: &[(&str, AsksNothing)] = &[
     ("fieldAggregate", |tree| matches!(&tree.value, Value::List(items) if items.is_empty())),
     ("aggregationInterval", |tree| duration::parse(tree).is_ok_and(|duration| duration.is_zero())),
-    ("format", |tree| matches!(&tree.value, Value::Scalar { text, .. } if text == "json")),
     ("anonymize", never),
     ("sample", never),
     ("hold", never),
