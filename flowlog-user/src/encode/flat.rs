@@ -256,7 +256,7 @@ pub fn event(event: &Foreign, mask: &Mask, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
 
-fn cell(out: &mut Vec<u8>, cell: &Cell<'_>) {
+pub(super) fn cell(out: &mut Vec<u8>, cell: &Cell<'_>) {
     match cell {
         Cell::Text(text) => string(out, text),
         Cell::Texts(texts) => strings(out, texts.iter().map(|text| &**text)),

@@ -7,17 +7,22 @@
 //! lines about the log itself, are encoded from their message ([`event`]). To add a format: a file beside [`flat`], an
 //! arm of [`flow`] and of [`event`], and its name in `record::format`.
 
+pub use sheet::{Shape, Sheet};
+
 use crate::record::fields::Mask;
 use crate::record::{Flow, Foreign, Format, Node};
 
+mod csv;
 mod extensions;
 pub mod flat;
 pub mod foreign;
 pub mod json;
 mod l4;
 mod masked;
+mod parquet;
 pub mod protobuf;
 mod protobuf_event;
+mod sheet;
 mod text;
 mod uuid;
 mod wire;
