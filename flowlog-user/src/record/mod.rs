@@ -24,6 +24,7 @@ mod message;
 mod node;
 pub mod rules;
 pub mod schema;
+mod spelling;
 mod summary;
 mod uuid;
 
@@ -33,10 +34,11 @@ pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection};
 pub use flow_message::flow_message;
 pub use foreign::Foreign;
 pub use format::{Format, Framing};
-pub use json::{Json, rfc3339};
+pub use json::{Json, json_string, rfc3339};
 pub use measured::Measured;
 pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};
+pub use spelling::{AGENT_EVENTS, EVENT_TYPES, RESERVED_IDENTITIES, TRACE_POINTS};
 
 #[cfg(test)]
 mod published_tests;
