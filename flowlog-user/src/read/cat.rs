@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::client::Names;
+use super::convert::Convert;
 use super::group::{Group, time_ns};
 use super::printer::Printer;
 use super::range::TimeRange;
@@ -25,6 +26,8 @@ pub enum Output {
     Compact(Names),
     /// Keys and values, as Hubble's client prints them.
     Dict(Names),
+    /// As [`Request::convert`] writes them.
+    Converted,
     /// Nothing: they are only counted.
     Nothing,
 }
@@ -54,6 +57,8 @@ pub struct Request {
     pub output: Output,
     /// When it was seen.
     pub range: TimeRange,
+    /// What [`Output::Converted`] is.
+    pub convert: Convert,
     /// How records of other formats become lines.
     pub to_line: ToLine,
     /// Which records, and what of them.

@@ -11,6 +11,7 @@ mod cat;
 mod client;
 mod compact;
 mod content;
+mod convert;
 mod dict;
 mod error;
 mod event;
@@ -33,6 +34,7 @@ mod verify;
 
 pub use cat::{Limit, Output, Request, Summary, ToLine, cat};
 pub use client::Names;
+pub use convert::{Convert, Piece};
 pub use error::{Damage, Error};
 pub use event::{Malformed, event};
 pub use flows::{BadLine, Counts, flows};
