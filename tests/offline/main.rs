@@ -5,6 +5,7 @@ mod cat;
 mod check;
 mod explain;
 mod files;
+mod formats;
 mod hubble;
 mod limits;
 mod prefilter;

@@ -146,7 +146,7 @@ impl Proto {
                     write!(text, "  enum {short} {{\n{}  }}\n", values.replace("  ", "    ")).unwrap();
                 }
             }
-            write!(text, "{fields}}}\n").unwrap();
+            writeln!(text, "{fields}}}").unwrap();
         }
         for (of, values) in &self.enums {
             write!(text, "\n// Hubble's `{of}`.\nenum {} {{\n{values}}}\n", name(of)).unwrap();

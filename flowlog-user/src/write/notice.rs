@@ -80,14 +80,18 @@ fn at(ns: i64) -> Value {
     Value::Time(ns.div_euclid(1_000_000_000), u32::try_from(ns.rem_euclid(1_000_000_000)).unwrap_or(0))
 }
 
+/// What tasks give.
+#[cfg(test)]
+pub(super) const ENCODER: NoticeEncoder = NoticeEncoder(crate::encode::notice);
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_loss_is_two_lines_with_hubbles_keys_only() {
-        let encoder = NoticeEncoder(crate::encode::notice);
-        let notices = Notices { task: "a<b".into(), node: "east/n1".into(), format: Format::Json, encoder };
+        let format = Format::Json;
+        let notices = Notices { task: "a<b".into(), node: "east/n1".into(), format, encoder: ENCODER };
         let loss = Loss {
             records: 12,
             first_ns: 1_796_069_666_000_000_000,
@@ -107,5 +111,27 @@ mod tests {
                 "\n"
             )
         );
+    }
+    /// What is said in the file is said in every format, with the same words.
+    #[test]
+    fn every_format_tells_of_losses() {
+        let loss = Loss { records: 12, first_ns: 1, last_ns: 2_000, reason: "queue full".into() };
+        let told = |format| {
+            let notices = Notices { task: "t".into(), node: "n".into(), format, encoder: ENCODER };
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("f");
+            std::fs::write(&file, notices.loss("queue", &loss, 5_000_000_000)).unwrap();
+            let mut events = Vec::new();
+            let mut counts = crate::read::Counts::default();
+            crate::read::flows(&file, &mut counts, |event| events.push(event), |bad| panic!("{bad}"))
+                .unwrap();
+            events
+        };
+        let expected = told(Format::Json);
+        assert_eq!(expected.len(), 2);
+        assert!(expected[0].event().message("lost_events").is_some());
+        for format in Format::ALL {
+            assert_eq!(told(format), expected, "{format:?}");
+        }
     }
 }

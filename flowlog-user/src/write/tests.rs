@@ -16,7 +16,7 @@ fn is_send<T: Send>() {}
 pub(super) fn spec(dir: &Path, compression: Compression) -> Spec {
     Spec {
         format: crate::record::Format::Json,
-        notices: crate::write::NoticeEncoder(crate::encode::notice),
+        notices: super::super::notice::ENCODER,
         task: "t".into(),
         path: dir.join("sub/a.log"),
         compression,
