@@ -4,7 +4,6 @@
 
 pub mod capture;
 pub mod daemon;
-pub mod http;
 pub mod measure;
 pub mod netns;
 pub mod records;
