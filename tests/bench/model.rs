@@ -293,6 +293,8 @@ fn flow(connection: &mut Connection, way: usize, event: Event, first_ns: i64, la
             (6, ..) => u32::try_from(connection.answered_ns - connection.started_ns).unwrap_or(0),
             _ => 0,
         },
+        vlans: [0; 2],
+        tunnel: None,
         source: source.0,
         destination: destination.0,
         protocol: l4,

@@ -1,11 +1,13 @@
 //! One record as a line of one level: a JSON object with a key for each column (`record::columns`) that is not empty.
 //! Times are RFC 3339, numbers are numbers.
 
+use super::json::span;
 use super::text::{address, key, nonzero, number, plain, string, time, time_at};
 use super::{foreign, l4, masked};
 use crate::record::columns::{COLUMNS, Cell, cells};
-use crate::record::fields::{Field, Mask};
-use crate::record::{Flow, Foreign, Identity, L4, Measured, Node};
+use crate::record::fields::{Field, FieldSet, Mask};
+use crate::record::measured::Entry;
+use crate::record::{Flow, Foreign, Identity, IpVersion, L4, Measured, Node, Tunnel};
 
 /// Appends the flow's line, newline included, with the fields that the mask keeps.
 pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
@@ -41,6 +43,9 @@ pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
         plain(out, "\"ip_version\":", flow.ip_version().name());
     }
     transport(out, flow.l4, mask);
+    if let Some(tunnel) = &flow.tunnel {
+        self::tunnel(out, tunnel, mask);
+    }
     end(
         out,
         flow.source_identity,
@@ -113,6 +118,41 @@ fn transport(out: &mut Vec<u8>, l4: L4, mask: &Mask) {
     }
 }
 
+/// The outer headers of what came in a tunnel.
+fn tunnel(out: &mut Vec<u8>, tunnel: &Tunnel, mask: &Mask) {
+    const UDP: FieldSet = span(Field::TunnelUdpSourcePort, Field::TunnelUdpDestinationPort);
+    let keep = |field| mask.keep.has(field);
+    if let Some(name) = tunnel.kind.hubble_name().filter(|_| keep(Field::TunnelProtocol)) {
+        plain(out, "\"tunnel_protocol\":", name);
+    }
+    for (field, quoted, value) in [
+        (Field::TunnelIpSource, "\"tunnel_source_ip\":", tunnel.source),
+        (Field::TunnelIpDestination, "\"tunnel_destination_ip\":", tunnel.destination),
+    ] {
+        if keep(field) {
+            key(out, quoted);
+            address(out, value);
+        }
+    }
+    if keep(Field::TunnelIpVersion) {
+        plain(out, "\"tunnel_ip_version\":", IpVersion::of(tunnel.source).name());
+    }
+    if tunnel.kind.is_udp() && mask.keep.intersects(UDP) {
+        plain(out, "\"tunnel_l4_protocol\":", "UDP");
+        for (field, quoted, port) in [
+            (Field::TunnelUdpSourcePort, "\"tunnel_source_port\":", tunnel.ports.0),
+            (Field::TunnelUdpDestinationPort, "\"tunnel_destination_port\":", tunnel.ports.1),
+        ] {
+            if keep(field) {
+                nonzero(out, quoted, port.into());
+            }
+        }
+    }
+    if keep(Field::TunnelVni) {
+        nonzero(out, "\"tunnel_vni\":", tunnel.vni);
+    }
+}
+
 fn tcp_flags(out: &mut Vec<u8>, flags: u8, mask: &Mask) {
     if !mask.keep.intersects(l4::FLAGS_SET) {
         return;
@@ -179,52 +219,20 @@ fn point(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
 }
 
 fn measured(out: &mut Vec<u8>, ours: &Measured<'_>) {
-    if let Some(event) = ours.event {
-        plain(out, "\"event\":", event.name());
-    }
-    if let Some(reason) = ours.end_reason {
-        plain(out, "\"end_reason\":", reason.name());
-    }
-    numbers(out, [("\"connection\":", ours.connection)]);
-    for (quoted, ns) in [
-        ("\"started\":", ours.started_ns),
-        ("\"first_seen\":", ours.first_seen_ns),
-        ("\"last_seen\":", ours.last_seen_ns),
-    ] {
-        if let Some(ns) = ns {
-            key(out, quoted);
-            time(out, ns);
-        }
-    }
-    numbers(
-        out,
-        [
-            ("\"packets\":", ours.packets),
-            ("\"bytes\":", ours.bytes),
-            ("\"packets_total\":", ours.packets_total),
-            ("\"bytes_total\":", ours.bytes_total),
-        ],
-    );
-    if ours.midstream {
-        key(out, "\"midstream\":true");
-    }
-    if !ours.interfaces.is_empty() {
-        key(out, "\"interfaces\":");
-        strings(out, ours.interfaces.iter().map(|name| &**name));
-    }
-    for (quoted, set) in [("\"duplicate\":true", ours.duplicate), ("\"fragment\":true", ours.fragment)] {
-        if set {
-            key(out, quoted);
-        }
-    }
-    numbers(out, [("\"rtt_ns\":", ours.rtt_ns)]);
-}
-
-fn numbers<const N: usize>(out: &mut Vec<u8>, values: [(&str, Option<u64>); N]) {
-    for (quoted, value) in values {
-        if let Some(value) = value {
-            key(out, quoted);
-            number(out, value);
+    for (key, entry) in ours.entries() {
+        out.extend_from_slice(b",\"");
+        out.extend_from_slice(if key == "rtt" { "rtt_ns" } else { key }.as_bytes());
+        out.extend_from_slice(b"\":");
+        match entry {
+            Entry::Text(name) => {
+                out.push(b'"');
+                out.extend_from_slice(name.as_bytes());
+                out.push(b'"');
+            }
+            Entry::Number(value) => number(out, value),
+            Entry::Time(ns) => time(out, ns),
+            Entry::Yes => out.extend_from_slice(b"true"),
+            Entry::Texts(names) => strings(out, names.iter().map(|name| &**name)),
         }
     }
 }

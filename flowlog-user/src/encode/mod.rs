@@ -24,6 +24,7 @@ pub mod protobuf;
 mod protobuf_event;
 mod sheet;
 mod text;
+mod tunnel;
 mod uuid;
 mod wire;
 

@@ -5,7 +5,9 @@ use super::json::span;
 use super::protobuf_event;
 use super::wire::{bytes, delimited, nonzero, timestamp};
 use crate::record::fields::{Field, FieldSet, Mask};
-use crate::record::{Flow, Foreign, Identity, L4, Measured, Node, VERDICT_FORWARDED, schema};
+use crate::record::{
+    Flow, Foreign, Identity, IpVersion, L4, Measured, Node, Tunnel, VERDICT_FORWARDED, schema,
+};
 
 /// Appends the flow with the fields that the mask keeps. Zero values are left out.
 pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
@@ -14,7 +16,7 @@ pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
         super::wire::message(out, 1, |out| {
             head(out, flow, node, mask);
             l4(out, flow.l4, mask);
-            absent_tunnel(out, mask);
+            tunnel(out, flow.tunnel.as_ref(), mask);
             ends(out, flow, mask);
             if keep(Field::Type) {
                 nonzero(out, 10, 1); // L3_L4
@@ -221,11 +223,45 @@ fn summary(out: &mut Vec<u8>, flow: &Flow) {
     super::wire::message(out, 100_000, |out| flow.summary(out));
 }
 
-/// `tunnel`, which no flow has yet: only what a mask leads through.
-fn absent_tunnel(out: &mut Vec<u8>, mask: &Mask) {
-    message(out, mask, 39, const { span(Field::TunnelProtocol, Field::TunnelVni) }, false, |out| {
-        absent(out, mask, 2, const { span(Field::TunnelIpSource, Field::TunnelIpEncrypted) });
-        absent(out, mask, 3, const { span(Field::TunnelTcpSourcePort, Field::TunnelIgmpGroupAddress) });
+/// The outer headers of what came in a tunnel; without one only what a mask leads through.
+fn tunnel(out: &mut Vec<u8>, tunnel: Option<&Tunnel>, mask: &Mask) {
+    const WHOLE: FieldSet = span(Field::TunnelProtocol, Field::TunnelVni);
+    const IP: FieldSet = span(Field::TunnelIpSource, Field::TunnelIpEncrypted);
+    const L4: FieldSet = span(Field::TunnelTcpSourcePort, Field::TunnelIgmpGroupAddress);
+    let keep = |field| mask.keep.has(field);
+    message(out, mask, 39, WHOLE, tunnel.is_some(), |out| {
+        let Some(tunnel) = tunnel else {
+            absent(out, mask, 2, IP);
+            absent(out, mask, 3, L4);
+            return;
+        };
+        if let Some(name) = tunnel.kind.hubble_name().filter(|_| keep(Field::TunnelProtocol)) {
+            nonzero(out, 1, of(&schema::TUNNEL_PROTOCOL, name).unsigned_abs().into());
+        }
+        message(out, mask, 2, IP, true, |out| {
+            for (field, number, value) in [
+                (Field::TunnelIpSource, 1, tunnel.source),
+                (Field::TunnelIpDestination, 2, tunnel.destination),
+            ] {
+                if keep(field) {
+                    address(out, number, value);
+                }
+            }
+            if keep(Field::TunnelIpVersion) {
+                nonzero(out, 3, IpVersion::of(tunnel.source).number().unsigned_abs().into());
+            }
+        });
+        let (source, destination) = tunnel.ports;
+        message(out, mask, 3, L4, tunnel.kind.is_udp(), |out| {
+            if tunnel.kind.is_udp() {
+                let ports =
+                    [(Field::TunnelUdpSourcePort, source), (Field::TunnelUdpDestinationPort, destination)];
+                pair(out, mask, 2, ports);
+            }
+        });
+        if keep(Field::TunnelVni) {
+            nonzero(out, 4, tunnel.vni.into());
+        }
     });
 }
 

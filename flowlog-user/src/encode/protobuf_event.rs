@@ -7,7 +7,7 @@ use super::wire::{bytes, delimited, message, nonzero, timestamp, varint};
 use crate::record::fields::Mask;
 use crate::record::measured::number;
 use crate::record::schema::{Kind, Spec};
-use crate::record::{Foreign, Json, Measured, Message, Value};
+use crate::record::{Foreign, Json, Measured, Message, TunnelKind, Value};
 
 /// Where a type's name stands in an `Any`.
 const TYPES: &str = "type.googleapis.com/";
@@ -60,6 +60,9 @@ pub(super) fn measured(out: &mut Vec<u8>, ours: &Measured<'_>, time_ns: i64) {
             (number::PACKETS_TOTAL, ours.packets_total),
             (number::BYTES_TOTAL, ours.bytes_total),
             (number::RTT, ours.rtt_ns),
+            (number::VLAN, ours.vlan),
+            (number::INNER_VLAN, ours.inner_vlan),
+            (number::TUNNEL, ours.tunnel.map(TunnelKind::number)),
         ] {
             if let Some(value) = value {
                 varint(out, number, value);

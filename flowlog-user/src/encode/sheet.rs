@@ -14,7 +14,7 @@ const GROUP_ROWS: usize = 122_880;
 
 /// Columns that flowlog's own records have: always there, so that all of its files have the same. Those that only
 /// records of others have are there when one of the first rows has them.
-pub(super) const OWN: [&str; 49] = [
+pub(super) const OWN: [&str; 52] = [
     "kind",
     "time",
     "uuid",
@@ -60,6 +60,9 @@ pub(super) const OWN: [&str; 49] = [
     "duplicate",
     "fragment",
     "rtt_ns",
+    "vlan",
+    "inner_vlan",
+    "tunnel",
     "lost_source",
     "lost_records",
     "lost_first",

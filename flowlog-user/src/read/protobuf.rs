@@ -7,7 +7,7 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 use super::event::Malformed;
 use crate::record::measured::number;
 use crate::record::schema::{Arity, Descriptor, EXPORT_EVENT, Kind, Spec};
-use crate::record::{EndReason, Event, Foreign, Json, Measured, Message, Value};
+use crate::record::{EndReason, Event, Foreign, Json, Measured, Message, TunnelKind, Value};
 
 /// Messages inside messages inside free JSON.
 const DEPTH_MAX: u32 = 64;
@@ -324,6 +324,9 @@ fn ours(bytes: &[u8], time_ns: i64) -> Result<Measured<'_>, DecodeError> {
             number::DUPLICATE => measured.duplicate = value != 0,
             number::FRAGMENT => measured.fragment = value != 0,
             number::RTT => measured.rtt_ns = Some(value),
+            number::VLAN => measured.vlan = Some(value),
+            number::INNER_VLAN => measured.inner_vlan = Some(value),
+            number::TUNNEL => measured.tunnel = TunnelKind::from_number(value),
             _ => {}
         }
         Ok(true)

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::fields::{COLUMN_NAMES, FIELDS};
+use super::measured::Entry;
 use super::schema::{Arity, Descriptor, EXPORT_EVENT, FLOW, Kind, Spec};
 use super::{Foreign, Measured, Message, Value};
 
@@ -56,7 +57,7 @@ pub enum Cell<'a> {
 }
 
 /// What flowlog measures: keys below `extensions` that are not text.
-const MEASURED: [(&str, ColumnKind); 12] = [
+const MEASURED: [(&str, ColumnKind); 15] = [
     ("connection", ColumnKind::Unsigned),
     ("started", ColumnKind::Time),
     ("first_seen", ColumnKind::Time),
@@ -69,6 +70,9 @@ const MEASURED: [(&str, ColumnKind); 12] = [
     ("interfaces", ColumnKind::Texts),
     ("duplicate", ColumnKind::Bool),
     ("fragment", ColumnKind::Bool),
+    ("rtt", ColumnKind::Unsigned),
+    ("vlan", ColumnKind::Unsigned),
+    ("inner_vlan", ColumnKind::Unsigned),
 ];
 
 /// Columns that stand for no leaf, each before the column that is named (or at the end).
@@ -147,7 +151,7 @@ fn columns() -> Vec<Column> {
 fn kind(path: &str) -> ColumnKind {
     if let Some(key) = path.strip_prefix("extensions.") {
         let of = MEASURED.iter().find(|(known, _)| *known == key).map(|(_, kind)| *kind);
-        return of.unwrap_or(if key == "rtt" { ColumnKind::Unsigned } else { ColumnKind::Text });
+        return of.unwrap_or(ColumnKind::Text);
     }
     if path.contains(".flags.") {
         return ColumnKind::Text;
@@ -246,32 +250,20 @@ impl<'a> Row<'a> {
         let Some(ours) = value.free().and_then(Measured::from_json) else {
             return self.put("extensions", Cell::Json(spec, value));
         };
-        let time = |ns: i64| {
-            Cell::Time(ns.div_euclid(1_000_000_000), u32::try_from(ns.rem_euclid(1_000_000_000)).unwrap_or(0))
-        };
-        let yes = |set: bool| set.then_some(Cell::Bool(true));
-        let texts = (!ours.interfaces.is_empty()).then_some(Cell::Texts(ours.interfaces));
-        let cells = [
-            ("event", ours.event.map(|event| Cell::Text(event.name().into()))),
-            ("end_reason", ours.end_reason.map(|reason| Cell::Text(reason.name().into()))),
-            ("connection", ours.connection.map(Cell::Unsigned)),
-            ("started", ours.started_ns.map(time)),
-            ("first_seen", ours.first_seen_ns.map(time)),
-            ("last_seen", ours.last_seen_ns.map(time)),
-            ("packets", ours.packets.map(Cell::Unsigned)),
-            ("bytes", ours.bytes.map(Cell::Unsigned)),
-            ("packets_total", ours.packets_total.map(Cell::Unsigned)),
-            ("bytes_total", ours.bytes_total.map(Cell::Unsigned)),
-            ("midstream", yes(ours.midstream)),
-            ("interfaces", texts),
-            ("duplicate", yes(ours.duplicate)),
-            ("fragment", yes(ours.fragment)),
-            ("rtt_ns", ours.rtt_ns.map(Cell::Unsigned)),
-        ];
-        for (column, cell) in cells {
-            if let Some(cell) = cell {
-                self.put(column, cell);
-            }
+        for (key, entry) in ours.entries() {
+            let cell = match entry {
+                Entry::Text(name) => Cell::Text(name.into()),
+                Entry::Number(number) => Cell::Unsigned(number),
+                Entry::Time(ns) => Cell::Time(
+                    ns.div_euclid(1_000_000_000),
+                    u32::try_from(ns.rem_euclid(1_000_000_000)).unwrap_or(0),
+                ),
+                Entry::Yes => Cell::Bool(true),
+                Entry::Texts(names) => {
+                    Cell::Texts(names.iter().map(|name| name.to_string().into()).collect())
+                }
+            };
+            self.put(if key == "rtt" { "rtt_ns" } else { key }, cell);
         }
     }
 

@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use super::fields::Mask;
 use super::schema::{Descriptor, FLOW, Kind};
-use super::{Flow, L4, Measured, Message, Node, Value};
+use super::{Flow, IpVersion, L4, Measured, Message, Node, Tunnel, Value};
 
 /// A flow of ours as Hubble's message, with everything its line says: for filters that may ask for any field. Slow.
 #[must_use]
@@ -28,6 +28,9 @@ pub fn flow_message(flow: &Flow, node: &Node) -> Message {
     });
     if flow.l4 != L4::Other {
         fields.sub("l4", |fields| l4(fields, flow.l4));
+    }
+    if let Some(tunnel) = &flow.tunnel {
+        fields.sub("tunnel", |fields| self::tunnel(fields, tunnel));
     }
     for (end, identity) in [("source", flow.source_identity), ("destination", flow.destination_identity)] {
         fields.sub(end, |fields| {
@@ -59,6 +62,22 @@ pub fn flow_message(flow: &Flow, node: &Node) -> Message {
         Value::Free("google.protobuf.Struct", Measured::of(flow, node, &Mask::ALL).to_json()),
     );
     fields.done()
+}
+
+fn tunnel(fields: &mut Fields, tunnel: &Tunnel) {
+    if let Some(name) = tunnel.kind.hubble_name() {
+        fields.name("protocol", name);
+    }
+    fields.sub("IP", |fields| {
+        fields.text("source", &tunnel.source.to_string());
+        fields.text("destination", &tunnel.destination.to_string());
+        fields.number("ipVersion", IpVersion::of(tunnel.source).number().into());
+    });
+    if tunnel.kind.is_udp() {
+        let (source_port, destination_port) = tunnel.ports;
+        fields.sub("l4", |fields| l4(fields, L4::Udp { source_port, destination_port }));
+    }
+    fields.number("vni", tunnel.vni.into());
 }
 
 fn l4(fields: &mut Fields, l4: L4) {

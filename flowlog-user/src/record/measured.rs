@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::fields::{Field, Mask};
-use super::{EndReason, Event, Flow, Json, Node, rfc3339};
+use super::{EndReason, Event, Flow, Json, Node, TunnelKind, rfc3339};
 
 /// What flowlog measured of a flow and Hubble has no field for: the keys below `extensions`, typed. What is absent is
 /// `None`, false, or an empty list.
@@ -23,6 +23,24 @@ pub struct Measured<'a> {
     pub duplicate: bool,
     pub fragment: bool,
     pub rtt_ns: Option<u64>,
+    pub vlan: Option<u64>,
+    pub inner_vlan: Option<u64>,
+    pub tunnel: Option<TunnelKind>,
+}
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<'a> {
+    /// A name of ours, which needs no escapes.
+    Text(&'static str),
+    /// A number.
+    Number(u64),
+    /// Nanoseconds since the Unix epoch.
+    Time(i64),
+    /// True; there is no key for false.
+    Yes,
+    /// Names of others.
+    Texts(&'a [Cow<'a, str>]),
 }
 
 /// Numbers of the fields of protobuf's `Measured`, and of the field of a record that holds it (`config/flowlog.proto`).
@@ -45,6 +63,9 @@ pub mod number {
     pub const DUPLICATE: u32 = 13;
     pub const FRAGMENT: u32 = 14;
     pub const RTT: u32 = 15;
+    pub const VLAN: u32 = 16;
+    pub const INNER_VLAN: u32 = 17;
+    pub const TUNNEL: u32 = 18;
 }
 
 impl<'a> Measured<'a> {
@@ -52,6 +73,7 @@ impl<'a> Measured<'a> {
     #[must_use]
     pub fn of(flow: &Flow, node: &'a Node, mask: &Mask) -> Self {
         let keep = |field| mask.keep.has(field);
+        let [vlan, inner_vlan] = flow.vlans;
         Self {
             event: keep(Field::ExtensionsEvent).then_some(flow.event),
             end_reason: flow.end_reason.filter(|_| keep(Field::ExtensionsEndReason)),
@@ -68,34 +90,50 @@ impl<'a> Measured<'a> {
             duplicate: flow.duplicate && keep(Field::ExtensionsDuplicate),
             fragment: flow.fragment && keep(Field::ExtensionsFragment),
             rtt_ns: (flow.rtt_ns != 0 && keep(Field::ExtensionsRtt)).then_some(flow.rtt_ns.into()),
+            vlan: (vlan != 0 && keep(Field::ExtensionsVlan)).then_some(vlan.into()),
+            inner_vlan: (inner_vlan != 0 && keep(Field::ExtensionsInnerVlan)).then_some(inner_vlan.into()),
+            tunnel: flow.tunnel.map(|tunnel| tunnel.kind).filter(|_| keep(Field::ExtensionsTunnel)),
         }
+    }
+
+    /// The keys that are set with what they hold, in the order in which a record has them.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, Entry<'_>)> {
+        let yes = |set: bool| set.then_some(Entry::Yes);
+        let entries = [
+            ("event", self.event.map(|event| Entry::Text(event.name()))),
+            ("end_reason", self.end_reason.map(|reason| Entry::Text(reason.name()))),
+            ("connection", self.connection.map(Entry::Number)),
+            ("started", self.started_ns.map(Entry::Time)),
+            ("first_seen", self.first_seen_ns.map(Entry::Time)),
+            ("last_seen", self.last_seen_ns.map(Entry::Time)),
+            ("packets", self.packets.map(Entry::Number)),
+            ("bytes", self.bytes.map(Entry::Number)),
+            ("packets_total", self.packets_total.map(Entry::Number)),
+            ("bytes_total", self.bytes_total.map(Entry::Number)),
+            ("midstream", yes(self.midstream)),
+            ("interfaces", (!self.interfaces.is_empty()).then_some(Entry::Texts(&self.interfaces))),
+            ("duplicate", yes(self.duplicate)),
+            ("fragment", yes(self.fragment)),
+            ("rtt", self.rtt_ns.map(Entry::Number)),
+            ("vlan", self.vlan.map(Entry::Number)),
+            ("inner_vlan", self.inner_vlan.map(Entry::Number)),
+            ("tunnel", self.tunnel.map(|kind| Entry::Text(kind.name()))),
+        ];
+        entries.into_iter().filter_map(|(key, entry)| Some((key, entry?)))
     }
 
     /// As it stands in JSON.
     #[must_use]
     pub fn to_json(&self) -> Json {
         let text = |text: &str| Json::Text(text.into());
-        let stamp = |ns: i64| text(&rfc3339(ns));
-        let yes = |set: bool| set.then_some(Json::Bool(true));
-        let interfaces = || Json::List(self.interfaces.iter().map(|name| text(name)).collect());
-        let entries: [(&str, Option<Json>); 15] = [
-            ("event", self.event.map(|event| text(event.name()))),
-            ("end_reason", self.end_reason.map(|reason| text(reason.name()))),
-            ("connection", self.connection.map(Json::Unsigned)),
-            ("started", self.started_ns.map(stamp)),
-            ("first_seen", self.first_seen_ns.map(stamp)),
-            ("last_seen", self.last_seen_ns.map(stamp)),
-            ("packets", self.packets.map(Json::Unsigned)),
-            ("bytes", self.bytes.map(Json::Unsigned)),
-            ("packets_total", self.packets_total.map(Json::Unsigned)),
-            ("bytes_total", self.bytes_total.map(Json::Unsigned)),
-            ("midstream", yes(self.midstream)),
-            ("interfaces", (!self.interfaces.is_empty()).then(interfaces)),
-            ("duplicate", yes(self.duplicate)),
-            ("fragment", yes(self.fragment)),
-            ("rtt", self.rtt_ns.map(Json::Unsigned)),
-        ];
-        Json::Map(entries.into_iter().filter_map(|(key, value)| Some((key.into(), value?))).collect())
+        let json = |entry| match entry {
+            Entry::Text(name) => text(name),
+            Entry::Number(number) => Json::Unsigned(number),
+            Entry::Time(ns) => text(&rfc3339(ns)),
+            Entry::Yes => Json::Bool(true),
+            Entry::Texts(names) => Json::List(names.iter().map(|name| text(name)).collect()),
+        };
+        Json::Map(self.entries().map(|(key, entry)| (key.into(), json(entry))).collect())
     }
 
     /// From JSON that says the same in the same words, so that nothing is lost on the way there and back; `None` for
@@ -138,6 +176,9 @@ impl<'a> Measured<'a> {
             duplicate: json.get("duplicate").is_some(),
             fragment: json.get("fragment").is_some(),
             rtt_ns: number("rtt"),
+            vlan: number("vlan"),
+            inner_vlan: number("inner_vlan"),
+            tunnel: text("tunnel").and_then(TunnelKind::from_name),
         };
         (found.to_json() == *json).then_some(found)
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::columns::{COLUMNS, ColumnKind};
 use super::measured::number;
 use super::schema::{Arity, Descriptor, EXPORT_EVENT, Enumeration, Kind};
-use super::{EndReason, Event};
+use super::{EndReason, Event, TunnelKind};
 
 fn published(file: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config").join(file);
@@ -172,6 +172,7 @@ fn measured() -> String {
         EndReason::Shutdown,
     ];
     let reasons = names(&reasons.map(|reason| (reason.name(), reason.number())));
+    let tunnels = names(&TunnelKind::ALL.map(|kind| (kind.name(), kind.number())));
     format!(
         "\n// What flowlog measured of one direction of a connection.\nmessage Measured {{\n  \
            enum Event {{\n    EVENT_UNKNOWN = 0;\n{events}  }}\n  \
@@ -187,7 +188,9 @@ fn measured() -> String {
            // Since the connection was opened.\n  \
            optional uint64 packets_total = {};\n  optional uint64 bytes_total = {};\n  \
            bool midstream = {};\n  repeated string interfaces = {};\n  bool duplicate = {};\n  bool fragment = {};\n  \
-           optional uint64 rtt_ns = {};\n}}\n",
+           optional uint64 rtt_ns = {};\n  \
+           optional uint32 vlan = {};\n  optional uint32 inner_vlan = {};\n  \
+           enum Tunnel {{\n    TUNNEL_UNKNOWN = 0;\n{tunnels}  }}\n  Tunnel tunnel = {};\n}}\n",
         number::EVENT,
         number::END_REASON,
         number::CONNECTION,
@@ -203,6 +206,9 @@ fn measured() -> String {
         number::DUPLICATE,
         number::FRAGMENT,
         number::RTT,
+        number::VLAN,
+        number::INNER_VLAN,
+        number::TUNNEL,
     )
 }
 
