@@ -33,8 +33,9 @@ const BATCHES_WAITING: usize = 16;
 /// How often the capture thread tells what it has seen.
 const TELL: Duration = Duration::from_millis(500);
 
-/// How long the capture thread waits at most while other tasks are on their way.
-const HURRY: Duration = Duration::from_millis(2);
+/// How long after a change of tasks the kernel goes on testing by rules that are wider than needed: changes come in
+/// series, and each narrowing would cost the next one a grace period.
+const NARROW_AFTER: Duration = Duration::from_millis(250);
 
 /// What the control plane and the data plane share.
 #[derive(Debug, Default)]
@@ -43,8 +44,6 @@ pub(crate) struct Control {
     pub(crate) stop: AtomicBool,
     /// Set while somebody looks at [`Control::seen`].
     pub(crate) shown: AtomicBool,
-    /// Set while other tasks are on their way, so that they do not wait for an idle ring.
-    pub(crate) hurry: AtomicBool,
     /// Set when the capture has stopped by itself.
     pub(crate) failed: AtomicBool,
     seen: Mutex<Seen>,
@@ -63,9 +62,9 @@ impl Control {
 
 /// Other tasks from now on.
 pub(crate) struct Command {
-    /// For the kernel, before the change.
+    /// For the kernel, before the change: whatever the tasks before and the tasks after it want.
     pub(crate) widened: Rules,
-    /// For the kernel, after it.
+    /// For the kernel, some time after it.
     pub(crate) narrowed: Rules,
     /// For the pipeline.
     pub(crate) swap: Swap,
@@ -142,8 +141,19 @@ impl DataPlane {
         let node = Arc::new(snapshot(&live, &names)?);
         let (changes, decoder) = (live.changes(), Decoder::new(cadences));
         let clock = Clock::measure();
-        let capture =
-            Capture { live, clock, decoder, names, node, changes, tasks, control, sender, commands };
+        let capture = Capture {
+            live,
+            clock,
+            decoder,
+            names,
+            node,
+            changes,
+            tasks,
+            control,
+            sender,
+            commands,
+            narrow: None,
+        };
         let capture = Builder::new()
             .name("flowlog-capture".into())
             .spawn(move || capture.run())
@@ -176,6 +186,8 @@ struct Capture {
     control: Arc<Control>,
     sender: SyncSender<Work>,
     commands: Receiver<Command>,
+    /// What the kernel is to test by, and from when.
+    narrow: Option<(Rules, Instant)>,
 }
 
 impl Capture {
@@ -216,11 +228,12 @@ impl Capture {
             }
             self.hand_on(out);
             self.obey()?;
+            let quiet = self.narrow_when_due()?;
             if self.control.shown.load(Ordering::Relaxed) && told.elapsed() >= TELL {
                 told = Instant::now();
                 self.tell()?;
             }
-            self.live.wait(if self.control.hurry.load(Ordering::Relaxed) { HURRY } else { TELL });
+            self.live.wait(quiet.min(TELL));
         }
         Ok(())
     }
@@ -229,7 +242,7 @@ impl Capture {
     /// counted and not yet reported is divided by a look at its table.
     fn obey(&mut self) -> Result<(), live::Error> {
         while let Ok(command) = self.commands.try_recv() {
-            self.live.set_rules(&command.widened)?;
+            self.live.widen_rules(&command.widened)?;
             let mut last = self.decoder.flows();
             if command.begins || command.leaving.contains(&true) {
                 let (decoder, clock) = (&mut self.decoder, self.clock);
@@ -240,9 +253,23 @@ impl Capture {
             let some = last.iter().any(|flows| !flows.is_empty());
             let last = some.then(|| Batch { flows: last, node: Arc::clone(&self.node) });
             let _ = self.sender.send(Work::Swap(command.swap, last, command.done));
-            self.live.set_rules(&command.narrowed)?;
+            self.narrow = Some((command.narrowed, Instant::now() + NARROW_AFTER));
         }
-        Ok(())
+        // Nobody waits for this one; the next change would have to.
+        self.live.settle_rules()
+    }
+
+    /// Lets the kernel reject what no task wants any more. How long until that is due.
+    fn narrow_when_due(&mut self) -> Result<Duration, live::Error> {
+        let Some((_, due)) = &self.narrow else { return Ok(Duration::MAX) };
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero()
+            && let Some((rules, _)) = self.narrow.take()
+        {
+            self.live.set_rules(&rules)?;
+            return Ok(Duration::MAX);
+        }
+        Ok(left)
     }
 
     fn hand_on(&self, out: &mut Flows) {

@@ -155,7 +155,7 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let control = Arc::new(Control::default());
-    let mut triggers = Triggers::new(Arc::clone(&control))?;
+    let mut triggers = Triggers::new()?;
 
     let active_ns = arguments.node.timeouts().active_ns;
     let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?));
@@ -172,7 +172,8 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let names = arguments.node.names();
     let (commands, obeyed) = channel();
-    reload.connect(commands);
+    let waker = live.waker();
+    reload.connect(commands, waker.clone());
     announce(&live, built.counters.len());
     if arguments.live {
         say_where(&reload.files());
@@ -212,6 +213,7 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         line.clear();
     }
     control.stop.store(true, Ordering::Relaxed);
+    waker.wake();
     stop(plane, reload, arguments.output).await
 }
 
