@@ -1,7 +1,7 @@
 //! The threads of the data plane: one that drains the kernel, one that works through batches.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -86,6 +86,18 @@ enum Work {
     Swap(Swap, Option<Batch>, oneshot::Sender<Applied>),
 }
 
+/// The next work, and until it comes what tasks have added up; nothing when there will be no more.
+fn next(receiver: &Receiver<Work>, pipeline: &mut Pipeline) -> Option<Work> {
+    loop {
+        let Some(pause) = pipeline.give_out() else { return receiver.recv().ok() };
+        match receiver.recv_timeout(pause) {
+            Ok(work) => return Some(work),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
 /// What is left when the data plane has stopped.
 #[derive(Debug)]
 pub(crate) struct Done {
@@ -126,7 +138,7 @@ impl DataPlane {
         let work = Builder::new()
             .name("flowlog-work".into())
             .spawn(move || {
-                for work in receiver {
+                while let Some(work) = next(&receiver, &mut pipeline) {
                     match work {
                         Work::Batch(batch) => pipeline.take(batch),
                         Work::Swap(swap, last, done) => {

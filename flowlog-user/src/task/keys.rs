@@ -1,4 +1,3 @@
-use super::duration;
 use crate::tree::{Fields, Key, Problems, Tree, Value};
 
 /// Keys of Hubble's dynamic exporter.
@@ -49,8 +48,6 @@ type AsksNothing = fn(&Tree) -> bool;
 
 /// Keys that mean something later.
 const NOT_SERVED: &[(&str, AsksNothing)] = &[
-    ("fieldAggregate", |tree| matches!(&tree.value, Value::List(items) if items.is_empty())),
-    ("aggregationInterval", |tree| duration::parse(tree).is_ok_and(|duration| duration.is_zero())),
     ("format", |tree| matches!(&tree.value, Value::Scalar { text, .. } if text == "json")),
     ("anonymize", never),
     ("sample", never),

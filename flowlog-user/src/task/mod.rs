@@ -4,6 +4,8 @@
 //! and the number of its cadence. What never happens here: I/O, YAML, running anything. To add a key: a line in `keys`,
 //! a member of [`Spec`], and its reading in `spec` (or `file` when it concerns files).
 
+mod aggregation;
+mod aggregator;
 mod cadence;
 mod condition;
 mod duration;
@@ -14,6 +16,8 @@ mod rate;
 mod running;
 mod spec;
 
+pub use aggregation::Aggregation;
+pub use aggregator::Aggregator;
 pub use cadence::{Cadence, Events};
 pub use condition::{Condition, ConditionKind, Conditions};
 pub use plan::{Claims, Plan, Planned, rules};
