@@ -15,6 +15,7 @@ pub(crate) mod open_files;
 mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod schema;
 mod summary;
 mod tasks;
 mod triggers;
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Explain(explain::ExplainArgs),
     /// List this machine's interfaces: role, and why some are left out.
     Interfaces(interfaces::InterfacesArgs),
+    /// Print the JSON schema of task files, for editors and CI, or a table of all keys.
+    Schema(schema::SchemaArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.
     Completions(completions::CompletionsArgs),
 }

@@ -12,12 +12,14 @@ mod load;
 mod memory;
 mod owners;
 mod raw;
+mod schema;
 mod watch;
 
 pub use diff::{Decision, Owned, Tasks, decide};
 pub use load::{Error, Loaded, load};
 pub use memory::{Hash, Unwritten};
 pub use owners::{Config, Look, News};
+pub use schema::{schema, table};
 pub use watch::Watch;
 
 #[cfg(test)]

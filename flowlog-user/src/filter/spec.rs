@@ -41,7 +41,7 @@ pub struct FlowFilter(pub Vec<Matcher>);
 pub const NOT_RECORDED: &str = "no record of this version has";
 
 /// Every field of Hubble's `FlowFilter` (Cilium 1.19.4): proto name, JSON name.
-const FIELDS: &[Name] = &[
+pub(super) const FIELDS: &[Name] = &[
     ("uuid", "uuid"),
     ("source_ip", "sourceIp"),
     ("source_ip_xlated", "sourceIpXlated"),
@@ -85,7 +85,7 @@ const FIELDS: &[Name] = &[
     ("experimental", "experimental"),
 ];
 
-const EXPERIMENTAL: &[Name] = &[("cel_expression", "celExpression")];
+pub(super) const EXPERIMENTAL: &[Name] = &[("cel_expression", "celExpression")];
 
 impl Spec {
     /// Reads `includeFilters`, `excludeFilters` and `where`. What is wrong is noted and left out, so the spec is of use only

@@ -6,7 +6,7 @@ use crate::tree::{Fields, Place, Problems, Tree, Value};
 use crate::{filter, project, write};
 
 /// Records a second of one task that are worth limiting.
-const RATE_MAX: u64 = 10_000_000;
+pub(super) const RATE_MAX: u64 = 10_000_000;
 
 /// One task as configured.
 #[derive(Clone, Debug)]
@@ -189,10 +189,17 @@ fn name(tree: &Tree, fields: &Fields<'_>, problems: &mut Problems) -> Option<(St
 
 fn timestamp(tree: &Tree, problems: &mut Problems) -> Option<Timestamp> {
     let text = tree.text(problems)?;
-    let timestamp = text.parse().ok();
+    let timestamp = text.parse().ok().or_else(|| last_days(text));
     if timestamp.is_none() {
         let message = format!("expected a time such as 2026-12-31T23:59:59Z, found {}", tree.kind());
         problems.error(&tree.place, message);
     }
     timestamp
+}
+
+/// Go knows the last day of the year 9999, which is how people write "never"; jiff ends some hours before it, so that
+/// every offset stays inside.
+fn last_days(text: &str) -> Option<Timestamp> {
+    let rest = text.strip_prefix("9999-12-3")?;
+    format!("9998-12-3{rest}").parse::<Timestamp>().ok().map(|_| Timestamp::MAX)
 }

@@ -7,6 +7,7 @@ mod hubble;
 mod owners;
 mod recorded;
 mod refused;
+mod schema;
 mod tasks;
 mod watch;
 
