@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod aggregate;
+mod cat;
 mod check;
 mod explain;
 mod files;
