@@ -13,7 +13,8 @@ const PORTS: Shape = Shape::List(&Shape::Pattern(
     "port in quotes",
 ));
 const ADDRESSES: Shape =
-    Shape::List(&Shape::Pattern("^[0-9a-fA-F:.]+(%[^/]*)?(/[0-9]{1,3})?$", "address or prefix"));
+    Shape::List(&Shape::Pattern(ADDRESS, "address or prefix"));
+const ADDRESS: &str = "^([0-9]+\\.[0-9.]+|[0-9a-fA-F.]*:[0-9a-fA-F:.]*(%[^/]*)?)(/[0-9]{1,3})?$";
 const IDENTITIES: Shape = Shape::List(&Shape::Number(0, u32::MAX as u64));
 const SIGNED: Shape = Shape::Number(i32::MIN as i64, i32::MAX as u64);
 
@@ -80,7 +81,7 @@ pub const CONDITIONS: Shape = Shape::Map(
         FLAGS,
         AMOUNT,
         AMOUNT,
-        Shape::OneOrMany(&Shape::Pattern("^(>=?|<=?|=)\\s*[0-9].*$", "comparison")),
+        Shape::OneOrMany(&Shape::Pattern("^(>=?|<=?|=)\\s*[0-9].*[a-zµμ].*$", "comparison")),
         Shape::NotServed,
         Shape::NotServed,
         Shape::NotServed,

@@ -80,8 +80,8 @@ fn json(tree: &Tree) -> serde_json::Value {
     match &tree.value {
         Value::Null => serde_json::Value::Null,
         Value::Scalar { text, quoted } => match text.as_str() {
-            "true" if !quoted => true.into(),
-            "false" if !quoted => false.into(),
+            "true" | "True" | "TRUE" if !quoted => true.into(),
+            "false" | "False" | "FALSE" if !quoted => false.into(),
             number if !quoted && number.parse::<i64>().is_ok_and(|parsed| parsed.to_string() == number) => {
                 number.parse::<i64>().unwrap_or_default().into()
             }

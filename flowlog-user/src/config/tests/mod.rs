@@ -4,6 +4,7 @@ mod files;
 mod filters;
 mod golden;
 mod hubble;
+mod normal;
 mod owners;
 mod recorded;
 mod refused;

@@ -102,8 +102,16 @@ fn good(shape: &Shape) -> String {
     match shape {
         Shape::Text | Shape::Name | Shape::Account => "abc".into(),
         Shape::Pattern(pattern, _) => {
-            let samples =
-                ["/l/b.log", "\"0640\"", "\"443\"", "10.0.0.0/8", "\"404\"", "\">=10\"", "\"10-20\""];
+            let samples = [
+                "/l/b.log",
+                "\"0640\"",
+                "\"443\"",
+                "10.0.0.0/8",
+                "\"404\"",
+                "\">=10\"",
+                "\">=1h\"",
+                "\"10-20\"",
+            ];
             let regex = regex::Regex::new(pattern).unwrap();
             let fits = |sample: &&&str| regex.is_match(sample.trim_matches('"'));
             (*samples.iter().find(fits).unwrap_or_else(|| panic!("no sample for {pattern}"))).to_owned()
