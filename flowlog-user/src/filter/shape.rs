@@ -12,8 +12,7 @@ const PORTS: Shape = Shape::List(&Shape::Pattern(
     "^0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$",
     "port in quotes",
 ));
-const ADDRESSES: Shape =
-    Shape::List(&Shape::Pattern(ADDRESS, "address or prefix"));
+const ADDRESSES: Shape = Shape::List(&Shape::Pattern(ADDRESS, "address or prefix"));
 const ADDRESS: &str = "^([0-9]+\\.[0-9.]+|[0-9a-fA-F.]*:[0-9a-fA-F:.]*(%[^/]*)?)(/[0-9]{1,3})?$";
 const IDENTITIES: Shape = Shape::List(&Shape::Number(0, u32::MAX as u64));
 const SIGNED: Shape = Shape::Number(i32::MIN as i64, i32::MAX as u64);
