@@ -69,7 +69,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "BYTES", default_value_t = RING_BYTES, value_parser = ring_bytes, env = "FLOWLOG_RING_BYTES")]
     ring_bytes: u32,
     /// How programs are attached: TCX links where the kernel has them, else filters on clsact.
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", env = "FLOWLOG_HOOK")]
     hook: Hook,
 }
 

@@ -236,7 +236,10 @@ fn parse(frame: &Frame<'_>) -> (Result<Packet, Reason>, u64) {
     };
     match frame.link {
         Link::Ethernet => (parse_ethernet(&Slice { bytes: frame.data, length: frame.length }), whole),
-        Link::RawIp => inner(0),
+        Link::Version(version) if frame.data.first().is_some_and(|first| first >> 4 != version) => {
+            (Err(Reason::BadVersion), whole)
+        }
+        Link::RawIp | Link::Version(_) => inner(0),
         Link::Null => inner(4),
         Link::Cooked { header, ethertype } => {
             let kind = frame
