@@ -6,6 +6,7 @@ pub mod capture;
 pub mod corpus;
 pub mod daemon;
 pub mod guest;
+pub mod http;
 pub mod measure;
 pub mod netns;
 pub mod records;
