@@ -8,13 +8,14 @@ use flowlog_abi::{KIND_FRAGMENT, Report};
 use flowlog_ebpf::Timeouts;
 use flowlog_user::capture::Captured;
 use flowlog_user::capture::replay::Replay;
+use flowlog_user::capture::tunnels::TunnelMode;
 use zerocopy::FromBytes;
 
 use super::{NOT_IP, NOT_UNDERSTOOD, Reading, Tuple};
 
 pub(super) fn read(file: &Path) -> Result<Reading> {
     let mut reading = Reading::default();
-    let mut replay = Replay::new(Timeouts::default(), false);
+    let mut replay = Replay::new(Timeouts::default(), TunnelMode::Outer, false);
     let mut take = |captured: Captured<'_>| match captured {
         Captured::Bytes(bytes) => {
             if let Ok(report) = Report::read_from_bytes(bytes) {
