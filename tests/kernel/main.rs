@@ -18,3 +18,4 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod tunnels;

@@ -4,6 +4,7 @@
 mod aggregate;
 mod cat;
 mod check;
+mod corpus;
 mod explain;
 mod files;
 mod hubble;
