@@ -19,3 +19,4 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod tunnels;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use flowlog_abi::Counters;
 use flowlog_ebpf::Timeouts;
 
+use super::tunnels::TunnelMode;
 use super::{CaptureLedger, Sink};
 use table::Table;
 
@@ -65,6 +66,8 @@ enum Link {
     Ethernet,
     /// With the IP header.
     RawIp,
+    /// The same, of this IP version alone.
+    Version(u8),
     /// With `header` bytes of which `ethertype` names the payload (Linux cooked).
     Cooked { header: usize, ethertype: usize },
     /// With a four-byte address family (BSD loopback).
@@ -80,8 +83,8 @@ pub struct Replay {
 impl Replay {
     /// An empty table with these timeouts.
     #[must_use]
-    pub fn new(timeouts: Timeouts, report_start: bool) -> Self {
-        Self { table: Table::new(timeouts, report_start) }
+    pub fn new(timeouts: Timeouts, tunnel: TunnelMode, report_start: bool) -> Self {
+        Self { table: Table::new(timeouts, tunnel, report_start) }
     }
 
     /// Feeds a file, calling `between` after each thousand packets or so, so that flows can be handed on.
