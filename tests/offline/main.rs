@@ -5,6 +5,7 @@ mod aggregate;
 mod cat;
 mod check;
 mod corpus;
+mod deployment;
 mod explain;
 mod files;
 mod hubble;

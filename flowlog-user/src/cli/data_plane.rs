@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 
 use super::Names;
 use super::live_line::Seen;
+use super::privileged::{Pending, Privileged};
 
 /// Flows that are handed on together.
 const BATCH_FLOWS: usize = 4096;
@@ -122,16 +123,17 @@ type Captures = (CaptureLedger, Counts, Option<anyhow::Error>);
 /// The running threads.
 #[derive(Debug)]
 pub(crate) struct DataPlane {
-    capture: JoinHandle<Captures>,
+    capture: Pending<Captures>,
     work: JoinHandle<Vec<Finished>>,
 }
 
 impl DataPlane {
-    /// Starts both threads.
+    /// Starts the capture on the thread that may capture, and the worker.
     ///
     /// # Errors
     /// When a thread cannot be started.
     pub(crate) fn start(
+        privileged: &Privileged,
         live: Live,
         mut pipeline: Pipeline,
         cadences: Cadences,
@@ -160,10 +162,7 @@ impl DataPlane {
         let clock = Clock::measure();
         let capture =
             Capture { live, clock, decoder, names, node, changes, control, sender, commands, narrow: None };
-        let capture = Builder::new()
-            .name("flowlog-capture".into())
-            .spawn(move || capture.run())
-            .context("cannot start a thread")?;
+        let capture = privileged.run(move || capture.run());
         Ok(Self { capture, work })
     }
 
@@ -172,9 +171,9 @@ impl DataPlane {
     /// # Errors
     /// When a thread has died.
     pub(crate) fn join(self) -> anyhow::Result<Done> {
-        let captured = self.capture.join();
+        let captured = self.capture.wait();
         let finished = self.work.join().map_err(|_| anyhow!("the working thread has died"))?;
-        let (capture, decode, error) = captured.map_err(|_| anyhow!("the capturing thread has died"))?;
+        let (capture, decode, error) = captured?;
         Ok(Done { capture, decode, finished, error })
     }
 }

@@ -6,6 +6,7 @@
 pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod completions;
+mod confine;
 mod data_plane;
 pub(crate) mod explain;
 mod flags;
@@ -13,6 +14,7 @@ pub(crate) mod interfaces;
 mod live_line;
 mod notes;
 pub(crate) mod open_files;
+mod privileged;
 mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
