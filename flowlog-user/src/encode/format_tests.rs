@@ -117,6 +117,7 @@ fn events_of_every_kind_come_back() {
         r#"{"flow":{"extensions":{"@type":"type.googleapis.com/google.protobuf.Struct","value":{"a":[null,true,-5,0.5,1e+21,1e-7,"x"],"m":{},"z":1}}}}"#,
         r#"{"flow":{"extensions":{"@type":"type.googleapis.com/google.protobuf.Value","value":"x"}}}"#,
         r#"{"flow":{"time":"2026-01-01T00:00:00Z","extensions":{"@type":"type.googleapis.com/google.protobuf.Struct","value":{"event":"end","end_reason":"fin","first_seen":"2026-01-01T00:00:00.000000001Z","packets":0,"interfaces":["a","b"]}}},"time":"2026-01-01T00:00:00Z"}"#,
+        r#"{"flow":{"time":"2026-01-01T00:00:00Z","extensions":{"@type":"type.googleapis.com/google.protobuf.Struct","value":{"event":"end","overflow":true,"connections":3,"first_seen":"2026-01-01T00:00:00Z","last_seen":"2026-01-01T00:00:09Z","packets":20,"bytes":2000,"duplicate_packets":1,"duplicate_bytes":60}},"aggregate":{"ingress_flow_count":4}},"time":"2026-01-01T00:00:00Z"}"#,
         r#"{"flow":{"l4":{"TCP":{"flags":{}}}}}"#,
         r#"{"flow":{"l4":{"IGMP":{"type":22,"group_address":"224.0.0.1"}}}}"#,
     ];

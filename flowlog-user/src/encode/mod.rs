@@ -12,6 +12,7 @@ pub use sheet::{Shape, Sheet};
 use crate::record::fields::Mask;
 use crate::record::{Flow, Foreign, Format, Node};
 
+pub mod aggregate;
 mod csv;
 mod extensions;
 pub mod flat;

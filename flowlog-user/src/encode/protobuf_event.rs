@@ -60,6 +60,9 @@ pub(super) fn measured(out: &mut Vec<u8>, ours: &Measured<'_>, time_ns: i64) {
             (number::PACKETS_TOTAL, ours.packets_total),
             (number::BYTES_TOTAL, ours.bytes_total),
             (number::RTT, ours.rtt_ns),
+            (number::CONNECTIONS, ours.connections),
+            (number::DUPLICATE_PACKETS, ours.duplicate_packets),
+            (number::DUPLICATE_BYTES, ours.duplicate_bytes),
             (number::VLAN, ours.vlan),
             (number::INNER_VLAN, ours.inner_vlan),
             (number::TUNNEL, ours.tunnel.map(TunnelKind::number)),
@@ -72,6 +75,7 @@ pub(super) fn measured(out: &mut Vec<u8>, ours: &Measured<'_>, time_ns: i64) {
             (number::MIDSTREAM, ours.midstream),
             (number::DUPLICATE, ours.duplicate),
             (number::FRAGMENT, ours.fragment),
+            (number::OVERFLOW, ours.overflow),
         ] {
             nonzero(out, number, set.into());
         }

@@ -75,6 +75,7 @@ fn field(
     members: [(&str, Option<&str>); 2],
 ) -> Result<(), Malformed> {
     let path = match column.paths.as_slice() {
+        [] => &format!("extensions.{}", column.name),
         [path] => *path,
         paths => {
             let of_member = |path: &&&str| {

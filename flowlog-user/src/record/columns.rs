@@ -76,7 +76,7 @@ const MEASURED: [(&str, ColumnKind); 15] = [
 ];
 
 /// Columns that stand for no leaf, each before the column that is named (or at the end).
-const OTHERS: [(&str, ColumnKind, &str, &str); 14] = [
+const OTHERS: [(&str, ColumnKind, &str, &str); 18] = [
     (
         "kind",
         ColumnKind::Text,
@@ -89,6 +89,15 @@ const OTHERS: [(&str, ColumnKind, &str, &str); 14] = [
         "source_port",
         "which member of `l4` the flow has: `TCP`, `UDP`, `SCTP`, `ICMPv4`, `ICMPv6`, `VRRP`, `IGMP`",
     ),
+    (
+        "overflow",
+        ColumnKind::Bool,
+        "connection",
+        "of aggregated records: those for whose key there was no room",
+    ),
+    ("connections", ColumnKind::Unsigned, "connection", "of aggregated records: distinct connections"),
+    ("duplicate_packets", ColumnKind::Unsigned, "packets_total", "of aggregated records: packets seen twice"),
+    ("duplicate_bytes", ColumnKind::Unsigned, "packets_total", "of aggregated records: bytes seen twice"),
     ("tunnel_l4_protocol", ColumnKind::Text, "tunnel_source_port", "the same of the tunnel's `l4`"),
     ("extensions", ColumnKind::Json, "", "`extensions` that are not flowlog's, as JSON"),
     ("lost_source", ColumnKind::Text, "", "of `lost_events`: where records were lost"),

@@ -26,6 +26,11 @@ pub struct Measured<'a> {
     pub vlan: Option<u64>,
     pub inner_vlan: Option<u64>,
     pub tunnel: Option<TunnelKind>,
+    /// Of records that are sums of others; the rest is what only these have.
+    pub overflow: bool,
+    pub connections: Option<u64>,
+    pub duplicate_packets: Option<u64>,
+    pub duplicate_bytes: Option<u64>,
 }
 
 /// What a key holds.
@@ -66,6 +71,10 @@ pub mod number {
     pub const VLAN: u32 = 16;
     pub const INNER_VLAN: u32 = 17;
     pub const TUNNEL: u32 = 18;
+    pub const OVERFLOW: u32 = 19;
+    pub const CONNECTIONS: u32 = 20;
+    pub const DUPLICATE_PACKETS: u32 = 21;
+    pub const DUPLICATE_BYTES: u32 = 22;
 }
 
 impl<'a> Measured<'a> {
@@ -93,6 +102,7 @@ impl<'a> Measured<'a> {
             vlan: (vlan != 0 && keep(Field::ExtensionsVlan)).then_some(vlan.into()),
             inner_vlan: (inner_vlan != 0 && keep(Field::ExtensionsInnerVlan)).then_some(inner_vlan.into()),
             tunnel: flow.tunnel.map(|tunnel| tunnel.kind).filter(|_| keep(Field::ExtensionsTunnel)),
+            ..Self::default()
         }
     }
 
@@ -102,12 +112,16 @@ impl<'a> Measured<'a> {
         let entries = [
             ("event", self.event.map(|event| Entry::Text(event.name()))),
             ("end_reason", self.end_reason.map(|reason| Entry::Text(reason.name()))),
+            ("overflow", yes(self.overflow)),
+            ("connections", self.connections.map(Entry::Number)),
             ("connection", self.connection.map(Entry::Number)),
             ("started", self.started_ns.map(Entry::Time)),
             ("first_seen", self.first_seen_ns.map(Entry::Time)),
             ("last_seen", self.last_seen_ns.map(Entry::Time)),
             ("packets", self.packets.map(Entry::Number)),
             ("bytes", self.bytes.map(Entry::Number)),
+            ("duplicate_packets", self.duplicate_packets.map(Entry::Number)),
+            ("duplicate_bytes", self.duplicate_bytes.map(Entry::Number)),
             ("packets_total", self.packets_total.map(Entry::Number)),
             ("bytes_total", self.bytes_total.map(Entry::Number)),
             ("midstream", yes(self.midstream)),
@@ -179,6 +193,10 @@ impl<'a> Measured<'a> {
             vlan: number("vlan"),
             inner_vlan: number("inner_vlan"),
             tunnel: text("tunnel").and_then(TunnelKind::from_name),
+            overflow: json.get("overflow").is_some(),
+            connections: number("connections"),
+            duplicate_packets: number("duplicate_packets"),
+            duplicate_bytes: number("duplicate_bytes"),
         };
         (found.to_json() == *json).then_some(found)
     }

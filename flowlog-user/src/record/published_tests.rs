@@ -190,7 +190,9 @@ fn measured() -> String {
            bool midstream = {};\n  repeated string interfaces = {};\n  bool duplicate = {};\n  bool fragment = {};\n  \
            optional uint64 rtt_ns = {};\n  \
            optional uint32 vlan = {};\n  optional uint32 inner_vlan = {};\n  \
-           enum Tunnel {{\n    TUNNEL_UNKNOWN = 0;\n{tunnels}  }}\n  Tunnel tunnel = {};\n}}\n",
+           enum Tunnel {{\n    TUNNEL_UNKNOWN = 0;\n{tunnels}  }}\n  Tunnel tunnel = {};\n  \
+           // Of records that are the sum of others.\n  bool overflow = {};\n  optional uint64 connections = {};\n  \
+           optional uint64 duplicate_packets = {};\n  optional uint64 duplicate_bytes = {};\n}}\n",
         number::EVENT,
         number::END_REASON,
         number::CONNECTION,
@@ -209,6 +211,10 @@ fn measured() -> String {
         number::VLAN,
         number::INNER_VLAN,
         number::TUNNEL,
+        number::OVERFLOW,
+        number::CONNECTIONS,
+        number::DUPLICATE_PACKETS,
+        number::DUPLICATE_BYTES,
     )
 }
 
