@@ -9,4 +9,5 @@ pub mod measure;
 pub mod netns;
 pub mod records;
 pub mod report;
+pub mod topology;
 pub mod traffic;

@@ -18,4 +18,5 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod topologies;
 mod tunnels;
