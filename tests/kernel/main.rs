@@ -9,6 +9,7 @@ mod headers;
 mod lifecycle;
 mod loaded;
 mod loading;
+mod offloads;
 mod packets;
 mod perf;
 mod racing;
