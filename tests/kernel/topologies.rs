@@ -336,51 +336,68 @@ fn each_interface_for_itself() -> Result<()> {
     Ok(())
 }
 
-/// A node whose pods share a network with those of another node through VXLAN.
+/// A node whose pods share a network with those of another node through VXLAN, the other node, and a pod.
+fn node_with_vxlan() -> Result<[Netns; 3]> {
+    let (node, world) = node()?;
+    let a = pod(&node, "pa", "10.1.0.2")?;
+    let vxlan = |local: &str, remote: &str| {
+        format!("link add vx0 type vxlan id 42 dstport 7777 local {local} remote {remote} nolearning")
+    };
+    ip(
+        &node,
+        &[
+            &vxlan("10.9.0.1", "10.9.0.2"),
+            "link add br0 address 02:01:00:00:00:01 type bridge",
+            "link set pa master br0",
+            "link set vx0 master br0 up",
+            "address add 10.1.0.1/24 dev br0",
+            "link set br0 up",
+        ],
+    )?;
+    ip(
+        &world,
+        &[
+            &vxlan("10.9.0.2", "10.9.0.1"),
+            "address add 10.1.0.9/24 dev vx0",
+            "link set vx0 address 02:01:00:00:00:09 up",
+        ],
+    )?;
+    // Nobody asks who has an address: that would be an outer packet without an inner flow.
+    ip(
+        &a,
+        &[
+            "link set eth0 address 02:01:00:00:00:02",
+            "neighbour replace 10.1.0.9 lladdr 02:01:00:00:00:09 dev eth0",
+        ],
+    )?;
+    ip(&node, &["neighbour replace 10.1.0.9 lladdr 02:01:00:00:00:09 dev br0"])?;
+    ip(
+        &world,
+        &[
+            "neighbour replace 10.1.0.2 lladdr 02:01:00:00:00:02 dev vx0",
+            "neighbour replace 10.1.0.1 lladdr 02:01:00:00:00:01 dev vx0",
+        ],
+    )?;
+    Ok([node, world, a])
+}
+
+/// What a flow's last record says of its tunnel.
+fn names_its_tunnel(record: &Record) -> Result<()> {
+    let back = record.text("IP/source") == "10.1.0.9";
+    let expected = if back { ("10.9.0.2", "10.9.0.1") } else { ("10.9.0.1", "10.9.0.2") };
+    let said = (record.text("tunnel/IP/source"), record.text("tunnel/IP/destination"));
+    ensure!(said == expected, "{record:?}");
+    ensure!(record.text("tunnel/protocol") == "VXLAN" && record.number("tunnel/vni") == 42, "{record:?}");
+    ensure!(record.number("tunnel/l4/UDP/destination_port") == 7777, "{record:?}");
+    ensure!(record.extension("tunnel") == "vxlan", "{record:?}");
+    Ok(())
+}
+
 #[test]
 fn pods_of_two_nodes_in_a_tunnel() -> Result<()> {
     const VXLAN: u64 = 50;
     for mode in ["auto", "outer", "inner", "both"] {
-        let (node, world) = node()?;
-        let a = pod(&node, "pa", "10.1.0.2")?;
-        let vxlan = |local: &str, remote: &str| {
-            format!("link add vx0 type vxlan id 42 dstport 7777 local {local} remote {remote} nolearning")
-        };
-        ip(
-            &node,
-            &[
-                &vxlan("10.9.0.1", "10.9.0.2"),
-                "link add br0 address 02:01:00:00:00:01 type bridge",
-                "link set pa master br0",
-                "link set vx0 master br0 up",
-                "address add 10.1.0.1/24 dev br0",
-                "link set br0 up",
-            ],
-        )?;
-        ip(
-            &world,
-            &[
-                &vxlan("10.9.0.2", "10.9.0.1"),
-                "address add 10.1.0.9/24 dev vx0",
-                "link set vx0 address 02:01:00:00:00:09 up",
-            ],
-        )?;
-        // Nobody asks who has an address: that would be an outer packet without an inner flow.
-        ip(
-            &a,
-            &[
-                "link set eth0 address 02:01:00:00:00:02",
-                "neighbour replace 10.1.0.9 lladdr 02:01:00:00:00:09 dev eth0",
-            ],
-        )?;
-        ip(&node, &["neighbour replace 10.1.0.9 lladdr 02:01:00:00:00:09 dev br0"])?;
-        ip(
-            &world,
-            &[
-                "neighbour replace 10.1.0.2 lladdr 02:01:00:00:00:02 dev vx0",
-                "neighbour replace 10.1.0.1 lladdr 02:01:00:00:00:01 dev vx0",
-            ],
-        )?;
+        let [node, world, a] = node_with_vxlan()?;
         let mut net = Net::new(&[
             ("a", &a, "10.1.0.2:1001"),
             ("node", &node, "10.1.0.1:1004"),
@@ -404,17 +421,7 @@ fn pods_of_two_nodes_in_a_tunnel() -> Result<()> {
         let expected = if looked_into { (FRAME + VXLAN, "up0") } else { (FRAME, "pa") };
         ensure!((back.bytes, back.interface.as_str()) == (22 * expected.0, expected.1), "{mode}: {back:?}");
         for record in inner.iter().filter(|record| looked_into && record.event() == "end") {
-            let back = record.text("IP/source") == "10.1.0.9";
-            let (source, destination) =
-                if back { ("10.9.0.2", "10.9.0.1") } else { ("10.9.0.1", "10.9.0.2") };
-            let said = (record.text("tunnel/IP/source"), record.text("tunnel/IP/destination"));
-            ensure!(said == (source, destination), "{mode}: {record:?}");
-            ensure!(
-                record.text("tunnel/protocol") == "VXLAN" && record.number("tunnel/vni") == 42,
-                "{record:?}"
-            );
-            ensure!(record.number("tunnel/l4/UDP/destination_port") == 7777, "{record:?}");
-            ensure!(record.extension("tunnel") == "vxlan", "{record:?}");
+            names_its_tunnel(record).context(mode)?;
         }
         let packets = |source: &str| {
             let of = outer.iter().filter(|record| record.text("IP/source") == source);
