@@ -11,4 +11,5 @@ pub mod measure;
 pub mod netns;
 pub mod records;
 pub mod report;
+pub mod topology;
 pub mod traffic;
