@@ -4,6 +4,7 @@
 
 use flowlog_tests::{loaded, packets};
 
+mod confined;
 mod counting;
 mod end_to_end;
 mod fragments;
