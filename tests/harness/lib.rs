@@ -14,4 +14,5 @@ pub mod packets;
 pub mod records;
 pub mod report;
 pub mod rules;
+pub mod topology;
 pub mod traffic;
