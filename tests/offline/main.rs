@@ -15,3 +15,4 @@ mod prefilter;
 mod rate_limit;
 mod readme;
 mod replay;
+mod stdout;

@@ -4,6 +4,8 @@
 //! as dropped.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -12,7 +14,7 @@ use std::time::Instant;
 use crate::clock::wall_ns;
 use crate::limits::{WRITER_QUEUE_BYTES, WRITER_QUEUE_CHUNKS};
 use crate::metrics::TaskCounters;
-use crate::write::{Chunk, Error, Place, Roots, Salvaged, Spec, Writer};
+use crate::write::{Chunk, Error, Place, Roots, Salvaged, Sink, Spec};
 
 /// What to do with a chunk that finds the queue full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ struct Shared {
     reshape: Mutex<Option<Spec>>,
     /// Why it stops, for the task's last line.
     reason: OnceLock<&'static str>,
+    /// Records come from a replay, which has all the time there is.
+    patient: AtomicBool,
 }
 
 /// A running task.
@@ -80,13 +84,14 @@ impl Running {
         roots: &Arc<Roots>,
         counters: Arc<TaskCounters>,
     ) -> Result<(Self, Option<Salvaged>), Error> {
-        let (writer, salvaged) = Writer::open(spec, roots)?;
+        let (writer, salvaged) = Sink::open(spec, roots)?;
         let (sender, receiver) = sync_channel(WRITER_QUEUE_CHUNKS);
         let shared = Arc::new(Shared {
             roots: Arc::clone(roots),
             counters,
             reshape: Mutex::default(),
             reason: OnceLock::new(),
+            patient: AtomicBool::new(false),
         });
         let name: Arc<str> = spec.task.as_str().into();
         let seen = Arc::clone(&shared);
@@ -127,7 +132,10 @@ impl Running {
         }
         queued.add(bytes); // first: the writer may take it before the next line
         let refused = match overflow {
-            Overflow::Wait => self.sender.send(Order::Write(chunk)).is_err(),
+            Overflow::Wait => {
+                self.shared.patient.store(true, Relaxed);
+                self.sender.send(Order::Write(chunk)).is_err()
+            }
             Overflow::Drop => match self.sender.try_send(Order::Write(chunk)) {
                 Ok(()) => false,
                 Err(TrySendError::Full(_)) => {
@@ -201,14 +209,14 @@ impl Closing {
 const STOPPED: &str = "flowlog was stopped";
 
 fn write_all(
-    writer: Writer,
+    writer: Sink,
     orders: &Receiver<Order>,
     shared: &Shared,
     before: LossesBefore,
 ) -> Option<PathBuf> {
     let mut desk = Desk { writer: Ok(writer), last_file: None, before, shared };
     loop {
-        let deadline = desk.writer.as_ref().ok().and_then(Writer::deadline);
+        let deadline = desk.writer.as_ref().ok().and_then(Sink::deadline);
         let next = match deadline {
             Some(at) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
             None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -236,7 +244,7 @@ fn write_all(
 
 /// A writer's thread with its writer, or with the settings by which none could be opened.
 struct Desk<'a> {
-    writer: Result<Writer, Spec>,
+    writer: Result<Sink, Spec>,
     last_file: Option<PathBuf>,
     before: LossesBefore,
     shared: &'a Shared,
@@ -244,7 +252,7 @@ struct Desk<'a> {
 
 impl Desk<'_> {
     fn open(&mut self, spec: &Spec) {
-        match Writer::open(spec, &self.shared.roots) {
+        match Sink::open(spec, &self.shared.roots) {
             Ok((writer, salvaged)) => {
                 if let Some(salvaged) = salvaged {
                     tracing::warn!(task = spec.task, file = %salvaged.path.display(), records = salvaged.records,
@@ -273,7 +281,7 @@ impl Desk<'_> {
         }
         match &mut self.writer {
             // The writer itself tries again, counts and tells the log; its state says what the trouble is.
-            Ok(writer) => drop(writer.append(chunk)),
+            Ok(writer) => drop(writer.append(chunk, self.shared.patient.load(Relaxed))),
             Err(_) => self.shared.counters.dropped_write_error.add(chunk.records.into()),
         }
         self.account();
@@ -288,8 +296,8 @@ impl Desk<'_> {
 
     fn close(&mut self) {
         if let Ok(writer) = &mut self.writer {
-            match writer.close() {
-                Ok(closed) => self.last_file = closed.path.or(self.last_file.take()),
+            match writer.close(self.shared.patient.load(Relaxed)) {
+                Ok(path) => self.last_file = path.or(self.last_file.take()),
                 Err(error) => tracing::warn!(%error, "the file could not be closed properly"),
             }
         }
@@ -340,7 +348,7 @@ impl LossesBefore {
         }
     }
 
-    fn note(&mut self, writer: &mut Writer, counters: &TaskCounters) {
+    fn note(&mut self, writer: &mut Sink, counters: &TaskCounters) {
         let now_ns = wall_ns();
         for (seen, now, place, why) in [
             (&mut self.queue, counters.dropped_queue_full.get(), Place::Queue, "the task's queue was full"),
