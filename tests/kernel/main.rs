@@ -2,6 +2,8 @@
 //! root. `end_to_end` and `lifecycle` run the daemon between hosts of their own; the rest attaches nothing.
 #![cfg(test)]
 
+use flowlog_tests::{loaded, packets};
+
 mod confined;
 mod counting;
 mod end_to_end;
@@ -9,10 +11,8 @@ mod fragments;
 mod framings;
 mod headers;
 mod lifecycle;
-mod loaded;
 mod loading;
 mod offloads;
-mod packets;
 mod perf;
 mod racing;
 mod rejecting;
