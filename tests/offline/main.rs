@@ -14,3 +14,4 @@ mod prefilter;
 mod rate_limit;
 mod readme;
 mod replay;
+mod tunnels;
