@@ -8,6 +8,7 @@ mod confined;
 mod counting;
 mod end_to_end;
 mod fragments;
+mod framings;
 mod headers;
 mod lifecycle;
 mod loading;

@@ -16,3 +16,4 @@ mod prefilter;
 mod rate_limit;
 mod readme;
 mod replay;
+mod tunnels;
