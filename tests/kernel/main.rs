@@ -2,6 +2,8 @@
 //! root. `end_to_end` and `lifecycle` run the daemon between hosts of their own; the rest attaches nothing.
 #![cfg(test)]
 
+mod adding_up;
+mod bad_input;
 mod confined;
 mod counting;
 mod end_to_end;
@@ -19,4 +21,5 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod stepping;
 mod tunnels;
