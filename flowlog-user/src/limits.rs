@@ -12,6 +12,10 @@ pub const RULE_PREFIXES_MAX: usize = 1 << 15;
 /// Ports of all tasks that the kernel tests; more widen its test.
 pub const RULE_PORTS_MAX: usize = 1 << 13;
 
+/// Directions of open connections whose next record is divided because tasks have joined; of more than that a task that
+/// joins gets the whole record.
+pub const DIVIDED_MAX: usize = 1 << 18;
+
 /// Distinct pairs of events and update interval over all tasks.
 pub const CADENCES_MAX: usize = 4;
 

@@ -355,7 +355,8 @@ fn start_and_end_are_kept_to_the_second() -> Result<()> {
     Ok(())
 }
 
-/// One connection, three tasks: one is there all the time, one leaves in the middle, one of another rhythm begins then.
+/// One connection, four tasks: one is there all the time, one leaves in the middle, one of another rhythm begins then, and
+/// so does one of the same rhythm.
 #[test]
 fn a_change_divides_an_open_connection_exactly() -> Result<()> {
     let bench = Bench::new()?;
@@ -377,11 +378,17 @@ fn a_change_divides_an_open_connection_exactly() -> Result<()> {
         Ok(())
     };
     send(30)?;
-    bench.write("b.yaml", &["{name: new, filePath: LOGS/new.log, events: [end]}"])?;
+    bench.write(
+        "b.yaml",
+        &[
+            "{name: new, filePath: LOGS/new.log, events: [end]}",
+            "{name: same, filePath: LOGS/same.log, events: [start, end]}",
+        ],
+    )?;
     daemon.wait_for(CHANGED)?;
     send(12)?;
     daemon.stop()?.check()?;
-    for (stem, packets, starts) in [("all-", 42, 1), ("old-", 30, 1), ("new-", 12, 0)] {
+    for (stem, packets, starts) in [("all-", 42, 1), ("old-", 30, 1), ("new-", 12, 0), ("same-", 12, 0)] {
         let sums = sums(&all(&bench.path("logs"), stem)?);
         let sum = sums.iter().find(|(tuple, _)| tuple.4 == 6300).map(|(_, sum)| sum);
         let sum = sum.with_context(|| format!("{stem} has nothing"))?;
