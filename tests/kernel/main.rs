@@ -2,6 +2,8 @@
 //! root. `end_to_end` and `lifecycle` run the daemon between hosts of their own; the rest attaches nothing.
 #![cfg(test)]
 
+use flowlog_tests::{loaded, packets};
+
 mod adding_up;
 mod bad_input;
 mod confined;
@@ -10,9 +12,8 @@ mod end_to_end;
 mod fragments;
 mod headers;
 mod lifecycle;
-mod loaded;
 mod loading;
-mod packets;
+mod offloads;
 mod perf;
 mod racing;
 mod rejecting;
@@ -22,4 +23,5 @@ mod reporting;
 mod reusing;
 mod serving;
 mod stepping;
+mod topologies;
 mod tunnels;
