@@ -4,6 +4,8 @@
 
 use flowlog_tests::{loaded, packets};
 
+mod adding_up;
+mod bad_input;
 mod confined;
 mod counting;
 mod end_to_end;
@@ -21,5 +23,6 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod stepping;
 mod topologies;
 mod tunnels;
