@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod aggregate;
+mod any_bytes;
 mod cat;
 mod check;
 mod corpus;
@@ -16,3 +17,4 @@ mod rate_limit;
 mod readme;
 mod replay;
 mod stdout;
+mod tunnels;
