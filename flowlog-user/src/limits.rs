@@ -42,6 +42,9 @@ pub const CONFIG_DEPTH_MAX: usize = 64;
 /// Nodes of a task file that aliases (`*name`) may add: enough for shared lists, too few for a file that explodes.
 pub const CONFIG_ALIAS_NODES_MAX: usize = 10_000;
 
+/// CIDRs and ranges of all address pools.
+pub const POOL_BLOCKS_MAX: usize = 1 << 15;
+
 /// Milliseconds that a task's `updateInterval` must have.
 pub const UPDATE_INTERVAL_MS_MIN: u64 = 1_000;
 

@@ -4,6 +4,7 @@
 //! [`Problems`], the list of everything that is wrong. What never happens here: I/O, stopping at the first error.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Where a node stands. Line and column count from 1; 0 stands for the file as a whole.
@@ -43,6 +44,29 @@ impl fmt::Display for Place {
             write!(f, ": {}", self.path)?;
         }
         Ok(())
+    }
+}
+
+/// A value that remembers where it stood; two are equal wherever they stand.
+#[derive(Clone, Debug)]
+pub struct Placed<T> {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub value: T,
+}
+
+impl<T: PartialEq> PartialEq for Placed<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T: Eq> Eq for Placed<T> {}
+
+impl<T: Hash> Hash for Placed<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value.hash(state);
     }
 }
 

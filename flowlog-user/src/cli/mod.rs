@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flowlog_user::config::Sources;
 use flowlog_user::enrich::snapshot;
 use jiff::SignedDuration;
 
@@ -92,6 +93,9 @@ pub(crate) struct NodeArgs {
     /// Task file, or folder of task files (`*.yaml`, `*.yml`, `*.json`); may be given several times.
     #[arg(long = "tasks", value_name = "PATH", required = true, env = "FLOWLOG_TASKS")]
     pub(crate) tasks: Vec<PathBuf>,
+    /// File or folder of address pools, beside those in the tasks' folders; may be given several times.
+    #[arg(long = "pools", value_name = "PATH", env = "FLOWLOG_POOLS")]
+    pub(crate) pools: Vec<PathBuf>,
     /// `node_name` of every record [default: the host name].
     #[arg(long, value_name = "NAME", env = "FLOWLOG_NODE_NAME")]
     pub(crate) node_name: Option<String>,
@@ -165,6 +169,12 @@ fn idle_timeout(text: &str) -> Result<(IdleOf, SignedDuration), String> {
 }
 
 impl NodeArgs {
+    /// Where tasks and pools come from.
+    #[must_use]
+    pub(crate) fn sources(&self) -> Sources {
+        Sources { tasks: self.tasks.clone(), pools: self.pools.clone() }
+    }
+
     /// Node and cluster name as given.
     #[must_use]
     pub(crate) fn names(&self) -> Names {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::bail;
 use flowlog_user::clock::{monotonic_ns, wall_ns};
-use flowlog_user::config::{Config, Decision, Look, News, Tasks};
+use flowlog_user::config::{Config, Decision, Look, News, Sources, Tasks};
 use flowlog_user::pipeline::{Applied, Built, Pipeline, Stage};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::audit::{Audit, Cause, list};
@@ -16,7 +16,7 @@ use flowlog_user::task::{Finished, Phase, Spec, rules};
 use flowlog_user::write::{Roots, StateDir};
 use tokio::sync::oneshot;
 
-use super::data_plane::Command;
+use super::data_plane::{Command, Control};
 use super::notes::Notes;
 use super::tasks::cadences;
 
@@ -37,6 +37,7 @@ pub(crate) struct Reload {
     refused: BTreeMap<(String, PathBuf), String>,
     failed: BTreeMap<String, String>,
     commands: Option<Sender<Command>>,
+    control: Option<Arc<Control>>,
 }
 
 impl Reload {
@@ -45,14 +46,14 @@ impl Reload {
     /// # Errors
     /// Nothing that was found is valid, or no task's file could be opened.
     pub(crate) fn start(
-        paths: &[PathBuf],
+        sources: Sources,
         roots: Arc<Roots>,
         state: Option<Arc<StateDir>>,
         active_ns: u64,
         pipeline: &mut Pipeline,
     ) -> anyhow::Result<(Self, Built)> {
         let mut reload = Self {
-            config: Config::new(paths.to_vec(), state.clone()),
+            config: Config::new(sources, state.clone()),
             stage: Stage::new(roots),
             states: Arc::default(),
             audit: Audit::default(),
@@ -62,6 +63,7 @@ impl Reload {
             refused: BTreeMap::new(),
             failed: BTreeMap::new(),
             commands: None,
+            control: None,
         };
         let look = reload.config.start(monotonic_ns());
         let error = reload.config.error();
@@ -85,8 +87,10 @@ impl Reload {
     }
 
     /// From now on changes go through the data plane.
-    pub(crate) fn connect(&mut self, commands: Sender<Command>) {
+    pub(crate) fn connect(&mut self, commands: Sender<Command>, control: Arc<Control>) {
         self.commands = Some(commands);
+        control.set_pools(&self.config.pools().pools);
+        self.control = Some(control);
     }
 
     /// What the tasks that run want of the kernel.
@@ -118,6 +122,10 @@ impl Reload {
             Cause::Watch | Cause::Poll => self.config.look(monotonic_ns(), false),
         };
         self.tell(&look, cause);
+        // Before the tasks: whatever a task is shown because of a pool has its label.
+        if let Some(control) = &self.control {
+            control.set_pools(&self.config.pools().pools);
+        }
         let wanted = self.wanted();
         let before = self.stage.running().clone();
         let mut built = self.stage.build(&wanted);
@@ -180,6 +188,12 @@ impl Reload {
                 News::Restored { file, .. } => {
                     tracing::warn!(file = %file.display(), "its tasks run as they were accepted last");
                 }
+                News::Noticed { warnings, refused, .. } => {
+                    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                    refused.iter().for_each(|problem| {
+                        tracing::error!("not in force, everything else goes on: {problem}")
+                    });
+                }
                 News::Gone { file } => {
                     tracing::info!(file = %file.display(), "the file is gone, and with it its tasks");
                 }
@@ -209,8 +223,13 @@ impl Reload {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
             let key = (task.spec.name.clone(), task.file.to_path_buf());
             if self.refused.get(&key) != Some(&lines.join("\n")) {
+                let runs = decision.tasks.get(&task.spec.name).is_some_and(|runs| runs.file == task.file);
                 for line in &lines {
-                    tracing::error!(task = task.spec.name, "refused, everything else goes on: {line}");
+                    if runs {
+                        tracing::error!(task = task.spec.name, "refused, it goes on as it was: {line}");
+                    } else {
+                        tracing::error!(task = task.spec.name, "refused, everything else goes on: {line}");
+                    }
                 }
                 self.audit.task("rejected", cause, task, &self.config, &[("problems", list(problems))]);
             }

@@ -162,7 +162,7 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
     let (mut reload, built) =
-        Reload::start(&arguments.node.tasks, roots, state(arguments)?, active_ns, &mut pipeline)?;
+        Reload::start(arguments.node.sources(), roots, state(arguments)?, active_ns, &mut pipeline)?;
     let live = match Live::start(&options(arguments, reload.rules())) {
         Ok(live) => live,
         Err(error) => {
@@ -172,7 +172,7 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let names = arguments.node.names();
     let (commands, obeyed) = channel();
-    reload.connect(commands);
+    reload.connect(commands, Arc::clone(&control));
     announce(&live, built.counters.len());
     if arguments.live {
         say_where(&reload.files());

@@ -1,6 +1,9 @@
 //! The keys of a task file.
 
-use super::raw;
+use std::sync::Arc;
+
+use super::pools::{self, Defined};
+use super::raw::{self, Document};
 use crate::task::Spec;
 use crate::tree::{Fields, Key, Place, Problems, Tree};
 
@@ -8,23 +11,63 @@ const API_VERSION: &str = "flowlog.io/v1";
 const KIND: &str = "FlowLogs";
 const KEYS: &[&str] = &["apiVersion", "kind", "flowLogs"];
 
-/// Reads the tasks of one file. Without `apiVersion` and `kind` it is Hubble's form; our keys work in both.
-pub(super) fn read(file: &str, text: &str, problems: &mut Problems) -> Vec<Spec> {
-    let tree = match raw::parse(file, text) {
-        Ok(Some(tree)) => tree,
-        Ok(None) => {
-            problems
-                .error(&Place::file(file), "nothing stands in this file; write `flowLogs: []` for no tasks");
-            return Vec::new();
-        }
+/// What a file says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Content {
+    pub(super) tasks: Vec<Arc<Spec>>,
+    pub(super) pools: Vec<Defined>,
+}
+
+/// What a file may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// Tasks or pools.
+    Anything,
+    /// Pools: it is named by `--pools`.
+    Pools,
+}
+
+/// Reads one file: either tasks, in one document, or pools, in any number of them.
+pub(super) fn read(file: &str, text: &str, holds: Holds, problems: &mut Problems) -> Content {
+    let mut content = Content::default();
+    let documents = match raw::parse(file, text) {
+        Ok(documents) => documents,
         Err(problem) => {
             problems.errors.push(problem);
-            return Vec::new();
+            return content;
         }
     };
+    let is_pools = |(_, root): &Document| root.as_ref().is_none_or(pools::is_one);
+    let some = documents.iter().any(|(_, root)| root.is_some());
+    if some && documents.iter().all(is_pools) {
+        let roots = documents.iter().filter_map(|(_, root)| root.as_ref());
+        content.pools = roots.flat_map(|root| pools::read(root, problems)).collect();
+        return content;
+    }
+    if let Some((place, _)) = documents.get(1) {
+        problems.error(place, "a second document begins here; put each into a file of its own");
+        return content;
+    }
+    let Some(tree) = documents.first().and_then(|(_, root)| root.as_ref()) else {
+        problems.error(&Place::file(file), "nothing stands in this file; write `flowLogs: []` for no tasks");
+        return content;
+    };
+    if holds == Holds::Pools {
+        problems.error(
+            &tree.place,
+            "expected pools, found tasks; name this file with --tasks instead of --pools",
+        );
+        return content;
+    }
+    content.tasks = tasks(tree, problems).into_iter().map(Arc::new).collect();
+    content
+}
+
+/// Reads the tasks of one document. Without `apiVersion` and `kind` it is Hubble's form; our keys work in both.
+fn tasks(tree: &Tree, problems: &mut Problems) -> Vec<Spec> {
     let errors = problems.errors.len();
     let fields = tree.fields("key", KEYS, find, problems);
-    form(&tree, &fields, problems);
+    form(tree, &fields, problems);
     match fields.get("flowLogs") {
         Some(list) => list.list(problems).iter().filter_map(|task| Spec::read(task, problems)).collect(),
         None => {

@@ -1,7 +1,7 @@
 //! Configuration: task files in, tasks out.
 //!
 //! In: paths of files and folders ([`load`] for once, [`Config`] over time). Out: a [`Plan`] of tasks, or everything that
-//! is wrong with them, each with file, line, column and key path. What never happens here: applying anything, guessing,
+//! is wrong with them, each with file, line, column and key path. Pools of addresses come the same way (`pools`). What never happens here: applying anything, guessing,
 //! skipping what is invalid.
 //! Only `raw` knows YAML. To add a key of a file: a line in `document`; a task's keys belong to `task`.
 
@@ -11,13 +11,17 @@ mod files;
 mod load;
 mod memory;
 mod owners;
+mod pools;
 mod raw;
+mod sources;
 mod watch;
 
 pub use diff::{Decision, Owned, Tasks, decide};
 pub use load::{Error, Loaded, load};
 pub use memory::{Hash, Unwritten};
 pub use owners::{Config, Look, News};
+pub use pools::{Defined, Joined, PoolForm};
+pub use sources::Sources;
 pub use watch::Watch;
 
 #[cfg(test)]

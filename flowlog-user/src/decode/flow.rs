@@ -6,7 +6,7 @@ use flowlog_abi::{DirectionReport, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW, Report, 
 use flowlog_ebpf::{Closed, how};
 
 use crate::clock::Clock;
-use crate::record::{EndReason, Event, Flow, Hook, Identity, L4};
+use crate::record::{EndReason, Event, Flow, Hook, Identity, L4, PoolTag};
 
 /// What one record says of an interval.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +91,8 @@ pub(super) fn build(report: &Report, at: usize, interval: &Interval, clock: Cloc
         bytes_total: side.bytes,
         source_identity: Identity::default(),
         destination_identity: Identity::default(),
+        source_pool: PoolTag::NONE,
+        destination_pool: PoolTag::NONE,
     })
 }
 

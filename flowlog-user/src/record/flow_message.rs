@@ -3,7 +3,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 
 use super::schema::{Descriptor, FLOW, Kind};
-use super::{Flow, Json, L4, Message, Node, Value};
+use super::{End, Flow, Json, L4, Message, Node, Value};
 
 /// A flow of ours as Hubble's message, with everything its line says: for filters that may ask for any field. Slow.
 #[must_use]
@@ -30,10 +30,13 @@ pub fn flow_message(flow: &Flow, node: &Node) -> Message {
     if flow.l4 != L4::Other {
         fields.sub("l4", |fields| l4(fields, flow.l4));
     }
-    for (end, identity) in [("source", flow.source_identity), ("destination", flow.destination_identity)] {
-        fields.sub(end, |fields| {
+    for (end, identity) in
+        [(End::Source, flow.source_identity), (End::Destination, flow.destination_identity)]
+    {
+        fields.sub(end.name(), |fields| {
             fields.number("identity", identity.number().into());
-            fields.set("labels", Value::List(vec![Value::Text(identity.label().into())]));
+            let labels = flow.labels(end, node).iter();
+            fields.set("labels", Value::List(labels.map(|label| Value::Text(label.into())).collect()));
         });
     }
     fields.name("Type", "L3_L4");

@@ -6,6 +6,7 @@
 //! To add a field: a line in [`fields`], a member of [`Flow`] or [`Node`], and the compiler and the tests of the
 //! field table name the rest.
 
+mod addresses;
 pub mod container;
 mod derived;
 mod facts;
@@ -17,11 +18,13 @@ mod icmp;
 mod json;
 mod message;
 mod node;
+mod pools;
 pub mod rules;
 pub mod schema;
 mod summary;
 mod uuid;
 
+pub use addresses::AddressSet;
 pub use derived::{EVENT_TYPE_TRACE, IpVersion, VERDICT_FORWARDED};
 pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection};
@@ -30,3 +33,4 @@ pub use foreign::Foreign;
 pub use json::Json;
 pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};
+pub use pools::{Block, Overlap, Pool, PoolTag, Pools};

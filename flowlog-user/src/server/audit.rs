@@ -57,6 +57,10 @@ impl Audit {
                 self.line("file_rejected", cause, file, *hash, &[("problems", list(problems))]);
             }
             News::Restored { file, hash } => self.line("file_restored", cause, file, Some(*hash), &[]),
+            News::Noticed { file, warnings, refused } => {
+                let more = [("warnings", list(warnings)), ("refused", list(refused))];
+                self.line("file_noticed", cause, file, None, &more);
+            }
             News::Gone { file } => self.line("file_gone", cause, file, None, &[]),
         }
     }

@@ -51,7 +51,13 @@ impl TaskStates {
             state.path = task.spec.file.live_path();
             let set = &mut state.conditions;
             match config.rejected(&task.file) {
-                None => set.set(ConditionKind::Accepted, true, "Valid", "", now_ns),
+                None => match config.refused(name, &task.file) {
+                    None => set.set(ConditionKind::Accepted, true, "Valid", "", now_ns),
+                    Some(problems) => {
+                        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                        set.set(ConditionKind::Accepted, false, "Refused", &lines.join("\n"), now_ns);
+                    }
+                },
                 Some(problems) => {
                     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
                     set.set(ConditionKind::Accepted, false, "FileRejected", &lines.join("\n"), now_ns);

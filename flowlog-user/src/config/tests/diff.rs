@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::config::{Decision, Tasks, decide, document};
+use crate::config::document::{self, Holds};
+use crate::config::{Decision, Tasks, decide};
 use crate::task::Spec;
 use crate::tree::Problems;
 
@@ -25,9 +26,9 @@ fn text(tasks: &[(&str, &str, u32)]) -> String {
 fn files(written: Written<'_>) -> BTreeMap<PathBuf, Vec<Arc<Spec>>> {
     let read = |(file, tasks): &(&str, &[(&str, &str, u32)])| {
         let mut problems = Problems::default();
-        let specs = document::read(file, &text(tasks), &mut problems);
+        let content = document::read(file, &text(tasks), Holds::Anything, &mut problems);
         assert_eq!(problems.to_string(), "");
-        (PathBuf::from(file), specs.into_iter().map(Arc::new).collect())
+        (PathBuf::from(file), content.tasks)
     };
     written.iter().map(read).collect()
 }

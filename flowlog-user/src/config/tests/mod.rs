@@ -5,20 +5,21 @@ mod filters;
 mod golden;
 mod hubble;
 mod owners;
+mod pools;
 mod recorded;
 mod refused;
 mod tasks;
 mod watch;
 
-use super::document;
+use super::document::{self, Holds};
 use crate::task::{Plan, Spec};
 use crate::tree::Problems;
 
 /// Reads a text as the file `t.yaml`.
 fn read(text: &str) -> (Vec<Spec>, Problems) {
     let mut problems = Problems::default();
-    let specs = document::read("t.yaml", text, &mut problems);
-    (specs, problems)
+    let content = document::read("t.yaml", text, Holds::Anything, &mut problems);
+    (content.tasks.into_iter().map(|spec| Spec::clone(&spec)).collect(), problems)
 }
 
 /// The plan of a text in which nothing is wrong.

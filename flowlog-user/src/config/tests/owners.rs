@@ -27,6 +27,9 @@ fn said(look: &Look) -> Vec<String> {
             News::Rejected { file, .. } => format!("rejected {}", name(file)),
             News::Restored { file, .. } => format!("restored {}", name(file)),
             News::Gone { file } => format!("gone {}", name(file)),
+            News::Noticed { file, warnings, refused } => {
+                format!("noticed {}: {} warnings, {} refused", name(file), warnings.len(), refused.len())
+            }
         })
         .collect()
 }
