@@ -11,6 +11,7 @@ mod loaded;
 mod loading;
 mod packets;
 mod perf;
+mod pools;
 mod racing;
 mod rejecting;
 mod reload;

@@ -190,9 +190,9 @@ impl Reload {
                 }
                 News::Noticed { warnings, refused, .. } => {
                     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-                    refused.iter().for_each(|problem| {
-                        tracing::error!("not in force, everything else goes on: {problem}")
-                    });
+                    for problem in refused {
+                        tracing::error!("not in force, everything else goes on: {problem}");
+                    }
                 }
                 News::Gone { file } => {
                     tracing::info!(file = %file.display(), "the file is gone, and with it its tasks");

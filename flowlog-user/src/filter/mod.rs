@@ -42,7 +42,7 @@ pub use decision::Decision;
 pub use lower::Division;
 pub use matcher::Matcher;
 pub use pool::is_pool_name;
-pub use spec::{FlowFilter, NOT_RECORDED, Spec};
+pub use spec::{FIELDS, FlowFilter, NOT_RECORDED, Spec};
 
 use crate::record::{Facts, Flow, Node, Seen};
 

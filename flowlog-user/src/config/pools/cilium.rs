@@ -5,9 +5,9 @@
 //! checked, and do not change to which pool an address belongs.
 
 use super::ranges::{self, Blocks, Range};
-use super::{Defined, PoolForm, get, name};
+use super::{Defined, PoolForm, get, known, name};
 use crate::record::Pool;
-use crate::tree::{Entry, Key, Problems, Tree, Value};
+use crate::tree::{Entry, Problems, Tree, Value};
 
 pub(super) const KIND: &str = "CiliumPodIPPool";
 pub(super) const LIST: &str = "CiliumPodIPPoolList";
@@ -104,8 +104,11 @@ fn family(tree: &Tree, is_v4: bool, blocks: &mut Blocks, problems: &mut Problems
     }
 }
 
-/// A CIDR, alone or with what of it is reserved: range, length, reserved ranges.
-fn cidr(item: &Tree, is_v4: bool, problems: &mut Problems) -> Option<(Range, u32, Vec<(u128, u128)>)> {
+/// A CIDR as a range, its length, and the ranges of it that are reserved.
+type Cidr = (Range, u32, Vec<(u128, u128)>);
+
+/// A CIDR, alone or with what of it is reserved.
+fn cidr(item: &Tree, is_v4: bool, problems: &mut Problems) -> Option<Cidr> {
     if !matches!(item.value, Value::Map(_)) {
         let (range, length) = ranges::cidr(item, problems)?;
         return of_family(range, is_v4, item, problems).map(|range| (range, length, Vec::new()));
@@ -158,8 +161,4 @@ fn of_family(range: Range, is_v4: bool, tree: &Tree, problems: &mut Problems) ->
     let (found, expected) = if is_v4 { ("IPv6", "ipv4") } else { ("IPv4", "ipv6") };
     problems.error(&tree.place, format!("{found} under {expected}; move it to the other family"));
     None
-}
-
-fn known(keys: &'static [&'static str], key: &str) -> Key {
-    keys.iter().find(|name| **name == key).map_or(Key::Unknown, |name| Key::Known(name))
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use crate::filter::is_pool_name;
 use crate::limits::POOL_BLOCKS_MAX;
 use crate::record::Pool;
-use crate::tree::{Place, Problems, Tree, Value};
+use crate::tree::{Key, Place, Problems, Tree, Value};
 
 pub use join::Joined;
 pub(super) use join::join;
@@ -131,4 +131,8 @@ fn name(document: &Tree, problems: &mut Problems) -> Option<(Box<str>, Place)> {
         return None;
     }
     Some((text.into(), name.place.clone()))
+}
+
+fn known(keys: &'static [&'static str], key: &str) -> Key {
+    keys.iter().find(|name| **name == key).map_or(Key::Unknown, |name| Key::Known(name))
 }

@@ -1,9 +1,9 @@
 //! `AddressPool` of `flowlog.io/v1`: CIDRs and ranges under a name, parts of which are reserved.
 
 use super::ranges::{self, Blocks, Range};
-use super::{Defined, PoolForm, get, name};
+use super::{Defined, PoolForm, get, known, name};
 use crate::record::Pool;
-use crate::tree::{Key, Problems, Tree};
+use crate::tree::{Problems, Tree};
 
 pub(super) const KIND: &str = "AddressPool";
 
@@ -71,8 +71,4 @@ fn reserve(blocks: &mut Blocks, range: Range, item: &Tree, problems: &mut Proble
             problems.error(&item.place, message);
         }
     }
-}
-
-fn known(keys: &'static [&'static str], key: &str) -> Key {
-    keys.iter().find(|name| **name == key).map_or(Key::Unknown, |name| Key::Known(name))
 }

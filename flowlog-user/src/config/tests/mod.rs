@@ -4,6 +4,7 @@ mod files;
 mod filters;
 mod golden;
 mod hubble;
+mod in_pools;
 mod owners;
 mod pools;
 mod recorded;

@@ -87,7 +87,7 @@ spec:
 ";
 
 /// A folder with these files; the paths of tasks are left out.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(super) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     files.iter().for_each(|(name, text)| fs::write(folder.path().join(name), text).unwrap());
     folder
@@ -162,7 +162,7 @@ fn each_address_at_and_around_each_boundary_has_the_right_pool() {
     }
 }
 
-fn own(name: &str, spec: &str) -> String {
+pub(super) fn own(name: &str, spec: &str) -> String {
     format!("apiVersion: flowlog.io/v1\nkind: AddressPool\nmetadata: {{name: {name}}}\nspec: {spec}\n")
 }
 
@@ -173,7 +173,7 @@ fn cilium(version: &str, spec: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_place_and_remedy() {
+fn what_is_wrong_in_cilium_s_manifests_is_refused_with_place_and_remedy() {
     let ipv4 = |cidrs: &str| cilium("v2", &format!("{{ipv4: {{cidrs: [{cidrs}], maskSize: 28}}}}"));
     let table = [
         (
@@ -223,6 +223,13 @@ fn what_is_wrong_is_refused_with_place_and_remedy() {
             "p.yaml:1:13: apiVersion: unknown version `cilium.io/v3` of CiliumPodIPPool; cilium.io/v2 and cilium.io/v2alpha1 \
              are known",
         ),
+    ];
+    refused(&table);
+}
+
+#[test]
+fn what_is_wrong_in_pools_of_ours_is_refused_with_place_and_remedy() {
+    let table = [
         (own("Green", "{cidrs: [10.0.0.0/8]}"), "`Green` is no name of a pool"),
         (
             own("a", "{cidrs: [10.0.0.0/8]}").replace("io/v1", "io/v2"),
@@ -244,9 +251,13 @@ fn what_is_wrong_is_refused_with_place_and_remedy() {
             "p.yaml:5:1: a second document begins here; put each into a file of its own",
         ),
     ];
+    refused(&table);
+}
+
+fn refused(table: &[(String, &str)]) {
     for (text, expected) in table {
-        let folder = folder(&[("p.yaml", &text)]);
-        let said = load(&[folder.path().to_owned()]).expect_err(&text).to_string();
+        let folder = folder(&[("p.yaml", text)]);
+        let said = load(&[folder.path().to_owned()]).expect_err(text).to_string();
         assert!(said.contains(expected), "{text}\n{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
         // A daemon says the same of it, and goes on without it.
@@ -257,7 +268,7 @@ fn what_is_wrong_is_refused_with_place_and_remedy() {
     }
 }
 
-const TASK: &str = "flowLogs:\n- {name: a, filePath: /l/a, where: {source_pool: [green]}}\n";
+pub(super) const TASK: &str = "flowLogs:\n- {name: a, filePath: /l/a, where: {source_pool: [green]}}\n";
 
 #[test]
 fn a_pool_that_nobody_defines_is_an_error_of_the_task_that_names_it() {
@@ -428,71 +439,4 @@ fn overlapping_pools_are_told_of() {
     assert!(warned.starts_with("b.yaml:3:18: metadata.name: pools `narrow`"), "{warned}");
     assert_eq!(label(&pools, "10.1.0.1"), Some("pool:narrow"));
     assert_eq!(label(&pools, "10.2.0.1"), Some("pool:twin"));
-}
-
-#[test]
-fn where_asks_for_pools_and_their_reserved_parts() {
-    let pool = own("green", "{cidrs: [10.0.0.0/24], reserved: [10.0.0.0/28]}");
-    let blue = own("blue", "{cidrs: ['fd00::/64']}");
-    let file = format!("{pool}---\n{blue}");
-    // Condition; of 10.0.0.1 (reserved), 10.0.0.100, fd00::1, 192.0.2.1.
-    let table = [
-        ("source_pool: [green]", [true, true, false, false]),
-        ("source_pool: [green=reserved]", [true, false, false, false]),
-        ("source_pool: [green, '!green=reserved']", [false, true, false, false]),
-        ("source_pool: ['!green']", [false, false, true, true]),
-        ("source_pool: [green, blue]", [true, true, true, false]),
-        ("source_pool: ['!green', '!blue']", [false, false, false, true]),
-        ("source_pool: [blue=reserved]", [false, false, false, false]),
-        ("destination_pool: [green]", [false, false, false, false]),
-    ];
-    for (condition, expected) in table {
-        let task = format!("flowLogs: [{{name: a, filePath: /l/a, where: {{{condition}}}}}]\n");
-        let folder = folder(&[("p.yaml", &file), ("a.yaml", &task)]);
-        let loaded = load(&[folder.path().to_owned()]).unwrap();
-        let filter = &loaded.plan.tasks[0].filter;
-        for (source, expected) in ["10.0.0.1", "10.0.0.100", "fd00::1", "192.0.2.1"].into_iter().zip(expected)
-        {
-            let flow = Flow { source: source.parse().unwrap(), ..flow() };
-            assert_eq!(filter.matches(&flow, &Node::default()), expected, "{condition}: {source}");
-            let line = format!("{{\"flow\":{{\"IP\":{{\"source\":\"{source}\"}}}}}}");
-            let recorded = crate::read::event(line.as_bytes()).unwrap();
-            assert_eq!(filter.takes(&recorded), expected, "{condition}: recorded {source}");
-        }
-    }
-    for (names, message) in [
-        ("[Green]", "`Green` names no pool; expected a name like"),
-        ("['green=used']", "`green=used` names no pool"),
-        ("['']", "`` names no pool"),
-        ("green", "expected a list"),
-    ] {
-        let folder = folder(&[("p.yaml", &file), ("a.yaml", &TASK.replace("[green]", names))]);
-        let said = load(&[folder.path().to_owned()]).unwrap_err().to_string();
-        assert!(said.contains(message), "{said}");
-    }
-}
-
-#[test]
-fn a_flow_has_its_pool_s_label_and_filters_see_it() {
-    let task = "flowLogs:\n- name: a\n  filePath: /l/a\n  includeFilters:\n  - source_label: ['pool:green=reserved']\n  - \
-                destination_label: [pool:green]\n    source_label: ['!pool:green']\n";
-    let files =
-        [("p.yaml", &*own("green", "{cidrs: [10.0.0.0/24], reserved: [10.0.0.0/28]}")), ("a.yaml", task)];
-    let folder = folder(&files);
-    let loaded = load(&[folder.path().to_owned()]).unwrap();
-    assert_eq!(loaded.warnings, [], "records have what these ask for");
-    let node = Node { pools: loaded.pools.pools.clone(), ..Node::default() };
-    let enricher = crate::enrich::Enricher::new(Vec::new());
-    let takes = |source: &str, destination: &str| {
-        let mut flows =
-            [Flow { source: source.parse().unwrap(), destination: destination.parse().unwrap(), ..flow() }];
-        enricher.enrich(&mut flows, &node);
-        loaded.plan.tasks[0].filter.matches(&flows[0], &node)
-    };
-    assert!(takes("10.0.0.15", "192.0.2.1") && !takes("10.0.0.16", "192.0.2.1"));
-    assert!(
-        takes("192.0.2.1", "10.0.0.255")
-            && !takes("192.0.2.1", "10.0.1.0")
-            && !takes("10.0.0.16", "10.0.0.17")
-    );
 }
