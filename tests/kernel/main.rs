@@ -18,3 +18,4 @@ mod reload;
 mod removal;
 mod reporting;
 mod reusing;
+mod tunnels;

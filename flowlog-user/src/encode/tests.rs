@@ -7,7 +7,8 @@ use super::json::encode;
 use super::reference;
 use crate::record::fields::{FIELDS, Field, FieldSet, Mask, below};
 use crate::record::{
-    Block, EndReason, Event, Flow, Hook, Identity, Interface, L4, Node, Pool, PoolTag, Pools, Role,
+    Block, EndReason, Event, Flow, Hook, Identity, Interface, L4, Node, Pool, PoolTag, Pools, Role, Tunnel,
+    TunnelKind,
 };
 
 /// 2026-11-30T20:14:26Z
@@ -25,6 +26,8 @@ fn tcp_end() -> Flow {
         duplicate: false,
         fragment: false,
         rtt_ns: 187_402,
+        vlans: [0; 2],
+        tunnel: None,
         source: IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)),
         destination: IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34)),
         protocol: 6,
@@ -56,6 +59,8 @@ fn icmpv6_start() -> Flow {
         high_to_low: false,
         duplicate: true,
         rtt_ns: 0,
+        vlans: [0; 2],
+        tunnel: None,
         source: IpAddr::V6("2001:db8::1".parse().unwrap()),
         destination: IpAddr::V6("fd00::2:0:0:3".parse().unwrap()),
         protocol: 58,
@@ -85,6 +90,8 @@ fn fragment_update() -> Flow {
         midstream: true,
         fragment: true,
         rtt_ns: 0,
+        vlans: [0; 2],
+        tunnel: None,
         protocol: 17,
         l4: L4::Other,
         is_reply: None,
@@ -292,6 +299,18 @@ fn time() -> impl Strategy<Value = i64> {
     ]
 }
 
+fn tunnel() -> impl Strategy<Value = Tunnel> {
+    let kind = prop::sample::select(vec![
+        TunnelKind::Vxlan,
+        TunnelKind::Geneve,
+        TunnelKind::Gre,
+        TunnelKind::Ipip,
+        TunnelKind::Ip6ip,
+    ]);
+    (kind, address(), address(), any::<(u16, u16)>(), any::<u32>())
+        .prop_map(|(kind, source, destination, ports, vni)| Tunnel { kind, source, destination, ports, vni })
+}
+
 prop_compose! {
     pub(super) fn flow()(
         (cadence, connection, number) in (0_u8..4, 0_u64..1 << 53, any::<u32>()),
@@ -301,6 +320,7 @@ prop_compose! {
         ])),
         [high_to_low, midstream, duplicate, fragment] in any::<[bool; 4]>(),
         rtt_ns in prop_oneof![Just(0), any::<u32>()],
+        (vlans, tunnel) in (any::<[u16; 2]>(), prop::option::of(tunnel())),
         (source, destination, protocol, l4) in (address(), address(), any::<u8>(), transport()),
         is_reply in any::<Option<bool>>(),
         hook in prop::sample::select(vec![
@@ -314,8 +334,8 @@ prop_compose! {
         ])),
     ) -> Flow {
         Flow {
-            cadence, event, end_reason, connection, number, high_to_low, midstream, duplicate, fragment, rtt_ns, source,
-            destination, protocol, l4, is_reply, hook, interfaces, started_ns, first_seen_ns, last_seen_ns, packets,
+            cadence, event, end_reason, connection, number, high_to_low, midstream, duplicate, fragment, rtt_ns, vlans, tunnel,
+            source, destination, protocol, l4, is_reply, hook, interfaces, started_ns, first_seen_ns, last_seen_ns, packets,
             bytes, packets_total, bytes_total, source_identity, destination_identity,
             source_pool: PoolTag::NONE, destination_pool: PoolTag::NONE,
         }
@@ -401,6 +421,8 @@ fn the_longest_line_is_far_below_what_readers_take() {
         duplicate: true,
         fragment: true,
         rtt_ns: u32::MAX,
+        vlans: [0; 2],
+        tunnel: None,
         source: address,
         destination: address,
         l4: L4::Tcp { source_port: u16::MAX, destination_port: u16::MAX, flags: 0xff },
