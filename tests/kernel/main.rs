@@ -20,3 +20,4 @@ mod reporting;
 mod reusing;
 mod serving;
 mod tunnels;
+mod versions;

@@ -23,6 +23,9 @@ pub(crate) struct CheckArgs {
     /// Folder below which the daemon may write, as for `flowlog run`; may be given several times.
     #[arg(long, value_name = "DIR", default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
+    /// Refuse older forms, as for `flowlog run`.
+    #[arg(long, env = "FLOWLOG_NO_CONVERT")]
+    no_convert: bool,
     /// Treat warnings as errors.
     #[arg(long)]
     strict: bool,
@@ -36,7 +39,9 @@ pub(crate) struct CheckArgs {
 /// # Errors
 /// When stdout cannot be written.
 pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let sources = Sources { tasks: arguments.paths.clone(), pools: arguments.pools.clone() };
+    let (tasks, pools) = (arguments.paths.clone(), arguments.pools.clone());
+    let (refuse_older, log_root) = (arguments.no_convert, arguments.log_root.first().cloned());
+    let sources = Sources { tasks, pools, refuse_older, log_root };
     let (loaded, mut found, readable) = load(&sources);
     let plan = loaded.as_ref().map(|loaded| &loaded.plan);
     let pools: Vec<&Defined> =
@@ -64,7 +69,9 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
                     })
                     .collect()
             };
-            let tasks: Vec<_> = plan.iter().flat_map(|plan| &plan.tasks).map(to_json).collect();
+            let origin = |name: &str| loaded.as_ref().and_then(|loaded| loaded.origins.get(name));
+            let tasks = plan.iter().flat_map(|plan| &plan.tasks);
+            let tasks: Vec<_> = tasks.map(|task| to_json(task, origin(&task.spec.name))).collect();
             let pools: Vec<_> = pools.iter().map(|pool| pool_to_json(pool)).collect();
             let answer = serde_json::json!({ "valid": valid, "tasks": tasks, "pools": pools,
                 "total_bytes_max": plan.and_then(disk_bytes_max),
@@ -77,6 +84,10 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
             }
             for task in plan.iter().flat_map(|plan| &plan.tasks) {
                 writeln!(out, "{}", describe(task))?;
+                let origin = loaded.as_ref().and_then(|loaded| loaded.origins.get(&task.spec.name));
+                if let Some(origin) = origin.filter(|origin| !origin.message.is_empty()) {
+                    writeln!(out, "  {}: {}", origin.form, origin.message)?;
+                }
             }
             for pool in &pools {
                 writeln!(out, "{}", describe_pool(pool))?;

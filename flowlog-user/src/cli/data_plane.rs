@@ -1,8 +1,8 @@
 //! The threads of the data plane: one that drains the kernel, one that works through batches.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,11 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    /// Nothing has happened yet; the capture tells `board` what it sees.
+    pub(crate) fn new(board: Arc<Board>) -> Self {
+        Self { board, ..Self::default() }
+    }
+
     /// Other pools from now on; equal ones change nothing.
     pub(crate) fn set_pools(&self, pools: &Arc<Pools>) {
         let mut now = self.pools.lock().unwrap_or_else(PoisonError::into_inner);

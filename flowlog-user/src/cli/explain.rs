@@ -39,7 +39,8 @@ pub(crate) struct ExplainArgs {
 /// # Errors
 /// When tasks are not valid, a flow is none, or stdout cannot be written.
 pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
-    let sources = Sources { tasks: arguments.tasks.clone(), pools: arguments.pools.clone() };
+    let (tasks, pools) = (arguments.tasks.clone(), arguments.pools.clone());
+    let sources = Sources { tasks, pools, ..Sources::default() };
     let plan = tasks::load_for_recorded(&sources)?.plan;
     let mut out = stdout().lock();
     let Some(flow) = arguments.flow.as_deref() else {

@@ -11,6 +11,7 @@ pub(crate) mod explain;
 mod flags;
 pub(crate) mod interfaces;
 mod live_line;
+pub(crate) mod migrate;
 mod notes;
 pub(crate) mod open_files;
 mod reload;
@@ -79,6 +80,8 @@ pub(crate) enum Command {
     Explain(explain::ExplainArgs),
     /// Ask the running daemon how it is: tasks, ledger, interfaces; exit code 0 when healthy.
     Status(status::StatusArgs),
+    /// Make task files of an older version into those of the newest, or back; the old ones stay.
+    Migrate(migrate::MigrateArgs),
     /// List this machine's interfaces: role, and why some are left out.
     Interfaces(interfaces::InterfacesArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.
@@ -103,6 +106,9 @@ pub(crate) struct NodeArgs {
     /// File or folder of address pools, beside those in the tasks' folders; may be given several times.
     #[arg(long = "pools", value_name = "PATH", env = "FLOWLOG_POOLS")]
     pub(crate) pools: Vec<PathBuf>,
+    /// Refuse task files in an older form instead of converting them when they are read.
+    #[arg(long, env = "FLOWLOG_NO_CONVERT")]
+    pub(crate) no_convert: bool,
     /// `node_name` of every record [default: the host name].
     #[arg(long, value_name = "NAME", env = "FLOWLOG_NODE_NAME")]
     pub(crate) node_name: Option<String>,
@@ -194,7 +200,8 @@ impl NodeArgs {
     /// Where tasks and pools come from.
     #[must_use]
     pub(crate) fn sources(&self) -> Sources {
-        Sources { tasks: self.tasks.clone(), pools: self.pools.clone() }
+        let (tasks, pools) = (self.tasks.clone(), self.pools.clone());
+        Sources { tasks, pools, refuse_older: self.no_convert, log_root: None }
     }
 
     /// Node and cluster name as given.

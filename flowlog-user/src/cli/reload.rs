@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use anyhow::bail;
 use flowlog_user::clock::{monotonic_ns, wall_ns};
-use flowlog_user::config::{Config, Decision, Look, News, Sources, Tasks};
+use flowlog_user::config::{Config, Decision, Form, Look, News, Sources, Tasks};
 use flowlog_user::pipeline::{Applied, Built, Pipeline, Stage};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::audit::{Audit, Cause, list};
@@ -188,6 +188,15 @@ impl Reload {
                 }
                 News::Restored { file, .. } => {
                     tracing::warn!(file = %file.display(), "its tasks run as they were accepted last");
+                }
+                News::Converted { file, form, .. } => {
+                    let file = file.display();
+                    tracing::info!(
+                        "{file} is in {form} and was converted to {}, as whose tasks it runs; `{} migrate {file} --write` writes that \
+                         down, and this file stays as it is",
+                        Form::V1,
+                        super::called()
+                    );
                 }
                 News::Noticed { warnings, refused, .. } => {
                     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));

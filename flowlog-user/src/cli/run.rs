@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use flowlog_user::capture::live::{self, HookMode, Live};
 use flowlog_user::clock::wall_ns;
+use flowlog_user::config::Sources;
 use flowlog_user::enrich::Enricher;
 use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
 use flowlog_user::pipeline::{Pipeline, files};
@@ -185,21 +186,16 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let listeners = arguments.serve.listen().await?;
     let node = arguments.node.full_name()?;
     let board = Arc::new(Board::new(facts(arguments, &node)));
-    let control = Arc::new(Control { board: Arc::clone(&board), ..Control::default() });
+    let control = Arc::new(Control::new(Arc::clone(&board)));
     let mut triggers = Triggers::new(Arc::clone(&control))?;
 
     let active_ns = arguments.node.timeouts().active_ns;
     let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&node));
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
-    let (mut reload, built) = Reload::start(
-        arguments.node.sources(),
-        roots,
-        state(arguments)?,
-        active_ns,
-        &mut pipeline,
-        Arc::clone(&board),
-    )?;
+    let sources = Sources { log_root: arguments.log_root.first().cloned(), ..arguments.node.sources() };
+    let (mut reload, built) =
+        Reload::start(sources, roots, state(arguments)?, active_ns, &mut pipeline, Arc::clone(&board))?;
     let live = match Live::start(&options(arguments, reload.rules())) {
         Ok(live) => live,
         Err(error) => {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use flowlog_user::config::{self, Defined, Loaded, Sources};
+use flowlog_user::config::{self, Defined, Loaded, Origin, Sources};
 use flowlog_user::decode::{Cadence, Cadences};
 use flowlog_user::filter::NOT_RECORDED;
 use flowlog_user::record::Event;
@@ -92,7 +92,7 @@ pub(crate) fn describe(task: &Planned) -> String {
 
 /// The same for programs.
 #[must_use]
-pub(crate) fn to_json(task: &Planned) -> serde_json::Value {
+pub(crate) fn to_json(task: &Planned, origin: Option<&Origin>) -> serde_json::Value {
     let (spec, write) = (&task.spec, &task.spec.file);
     serde_json::json!({
         "name": spec.name,
@@ -100,6 +100,8 @@ pub(crate) fn to_json(task: &Planned) -> serde_json::Value {
         "line": spec.place.line,
         "live": write.live_path(),
         "finished": write.finished_paths(),
+        "form": origin.map(|origin| origin.form.name()),
+        "form_message": origin.map(|origin| origin.message.as_str()),
         "format": "json",
         "compression": write.compression.name(),
         "mode": format!("{:04o}", write.mode),

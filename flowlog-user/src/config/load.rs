@@ -1,8 +1,9 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::document::{self, Content};
 use super::files::NoText;
-use super::owners::resolved;
+use super::forms::{Origin, origin, settle};
 use super::pools::{Joined, join};
 use super::{Sources, files};
 use crate::task::{Plan, Spec};
@@ -15,6 +16,8 @@ pub struct Loaded {
     pub plan: Plan,
     /// Its pools.
     pub pools: Joined,
+    /// By task: from which form it comes.
+    pub origins: BTreeMap<String, Origin>,
     /// What is allowed but probably not meant.
     pub warnings: Vec<Problem>,
 }
@@ -62,8 +65,8 @@ pub fn load(sources: impl Into<Sources>) -> Result<Loaded, Error> {
         for file in found {
             match files::read(&file) {
                 Ok(text) => {
-                    let holds = sources.holds(&file);
-                    let content = document::read(&file.to_string_lossy(), &text, holds, &mut problems);
+                    let (name, holds) = (file.to_string_lossy(), sources.holds(&file));
+                    let content = document::read(&name, &text, holds, sources.folder(), &mut problems);
                     contents.push((file, content));
                 }
                 Err(NoText::Unreadable(problem)) => unreadable.push(problem),
@@ -75,8 +78,17 @@ pub fn load(sources: impl Into<Sources>) -> Result<Loaded, Error> {
     let pools = join(pools, &Joined::default());
     problems.errors.extend(pools.refused.iter().cloned());
     problems.warnings.extend(pools.warnings.iter().cloned());
-    let specs = contents.iter().flat_map(|(_, content)| &content.tasks);
-    let specs = specs.map(|spec| Spec::clone(&resolved(spec, &pools.pools))).collect();
+    let files = contents.iter().map(|(file, content)| (file.as_path(), content));
+    let settled = settle(files, &sources, &pools.pools);
+    problems.warnings.extend(settled.twins.values().flatten().filter_map(|twin| twin.warning.clone()));
+    let (mut specs, mut origins) = (Vec::new(), BTreeMap::new());
+    for ((file, content), (_, kept)) in contents.iter().zip(&settled.specs) {
+        for spec in kept {
+            let twins = settled.twins.get(&spec.name).map_or(&[][..], Vec::as_slice);
+            origins.entry(spec.name.clone()).or_insert_with(|| origin(file, content, twins));
+            specs.push(Spec::clone(spec));
+        }
+    }
     let plan = Plan::new(specs, &mut problems);
     let readable = unreadable.is_empty();
     problems.errors.append(&mut unreadable);
@@ -87,5 +99,5 @@ pub fn load(sources: impl Into<Sources>) -> Result<Loaded, Error> {
     if !problems.errors.is_empty() {
         return Err(Error::Invalid(problems));
     }
-    Ok(Loaded { plan, pools, warnings: problems.warnings })
+    Ok(Loaded { plan, pools, origins, warnings: problems.warnings })
 }

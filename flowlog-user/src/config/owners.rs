@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::diff::{Decision, Owned, Tasks, decide};
-use super::document::{self, Content, Holds};
+use super::document::{self, Content};
 use super::files::{self, NoText};
+use super::forms::{Origin, origin, settle};
 use super::memory::{Hash, Memory, Unwritten};
 use super::pools::{Joined, join};
+use super::versions::{Form, Twin, newest};
 use super::{Error, Sources};
 use crate::limits::CONFIG_GONE_MS;
-use crate::record::Pools;
-use crate::task::{Claims, Spec};
+use crate::task::Claims;
 use crate::tree::{Place, Problem, Problems};
 use crate::write::StateDir;
 
@@ -41,6 +42,15 @@ pub enum News {
         hash: Option<Hash>,
         /// Everything that is wrong with it.
         problems: Vec<Problem>,
+    },
+    /// It has an older form and was converted, for the first time with this text.
+    Converted {
+        /// The file.
+        file: PathBuf,
+        /// Its form.
+        form: Form,
+        /// SHA-256 of its text.
+        hash: Hash,
     },
     /// It is bad at the start; the text that was accepted last is used instead.
     Restored {
@@ -98,6 +108,8 @@ pub struct Config {
     memory: Memory,
     tasks: Tasks,
     joined: Joined,
+    /// By task: older forms that do not count.
+    twins: BTreeMap<String, Vec<Twin>>,
     /// What was asked for at the last decision and not given, and what was told of pools.
     refused: Vec<(Owned, Vec<Problem>)>,
     noticed: BTreeMap<PathBuf, (Vec<Problem>, Vec<Problem>)>,
@@ -114,6 +126,7 @@ impl Config {
             memory: Memory::new(state),
             tasks: Tasks::new(),
             joined: Joined::default(),
+            twins: BTreeMap::new(),
             refused: Vec::new(),
             noticed: BTreeMap::new(),
         }
@@ -121,6 +134,7 @@ impl Config {
 
     /// The first look: what is bad is replaced by what was accepted last, where that is known.
     pub fn start(&mut self, now_ns: u64) -> Look {
+        self.memory.load_marks();
         let mut look = self.look(now_ns, true);
         for (file, text) in self.memory.load(&mut look.news) {
             self.memory.kept(&file, &text);
@@ -135,7 +149,7 @@ impl Config {
                 }
                 continue;
             }
-            if let Ok((content, _)) = read(&file, &text, self.sources.holds(&file)) {
+            if let Ok((content, _)) = read(&file, &text, &self.sources) {
                 let hash = Hash::of(&text);
                 self.files.entry(file.clone()).or_default().accepted = Some((hash, content));
                 look.news.push(News::Restored { file, hash });
@@ -198,8 +212,13 @@ impl Config {
             known.accepted.as_ref().map(|(_, content)| (file.as_path(), content.pools.as_slice()))
         });
         self.joined = join(pools, &self.joined);
+        let files = self.files.iter().filter_map(|(file, known)| {
+            known.accepted.as_ref().map(|(_, content)| (file.as_path(), content))
+        });
+        let settled = settle(files, &self.sources, &self.joined.pools);
+        self.twins = settled.twins;
         self.notice(&mut look.news);
-        let decision = decide(&self.specs(), &self.tasks);
+        let decision = decide(&settled.specs.into_iter().collect(), &self.tasks);
         self.tasks = decision.tasks.clone();
         self.refused.clone_from(&decision.refused);
         look.decision = Some(decision);
@@ -209,7 +228,8 @@ impl Config {
     fn notice(&mut self, news: &mut Vec<News>) {
         let mut noticed: BTreeMap<PathBuf, (Vec<Problem>, Vec<Problem>)> = BTreeMap::new();
         let file = |problem: &Problem| PathBuf::from(&*problem.place.file);
-        for warning in &self.joined.warnings {
+        let differences = self.twins.values().flatten().filter_map(|twin| twin.warning.as_ref());
+        for warning in self.joined.warnings.iter().chain(differences) {
             noticed.entry(file(warning)).or_default().0.push(warning.clone());
         }
         for refused in &self.joined.refused {
@@ -236,7 +256,6 @@ impl Config {
 
     /// Looks at one file; true when its tasks may have changed.
     fn take(&mut self, file: &Path, news: &mut Vec<News>) -> bool {
-        let holds = self.sources.holds(file);
         let known = self.files.entry(file.to_owned()).or_default();
         known.missing_since_ns = None;
         let text = match files::read(file) {
@@ -258,11 +277,18 @@ impl Config {
             news.push(News::Accepted { file: file.to_owned(), hash, warnings: Vec::new() });
             return false;
         }
-        match read(file, &text, holds) {
+        match read(file, &text, &self.sources) {
             Ok((content, warnings)) => {
+                let (form, folder) = (content.form, self.sources.folder());
+                let older = form != Form::V1 && !self.sources.refuse_older;
+                if older && self.memory.converts(file, form, hash, || newest(file, &text, form, folder)) {
+                    news.push(News::Converted { file: file.to_owned(), form, hash });
+                } else if !older {
+                    self.memory.forget_mark(file);
+                }
                 known.accepted = Some((hash, content));
                 known.rejected = None;
-                self.memory.keep(file, text);
+                self.memory.keep(file, &text);
                 news.push(News::Accepted { file: file.to_owned(), hash, warnings });
                 true
             }
@@ -277,16 +303,6 @@ impl Config {
         let Some(known) = self.files.get_mut(file) else { return false };
         let since_ns = *known.missing_since_ns.get_or_insert(now_ns);
         now_ns.saturating_sub(since_ns) >= CONFIG_GONE_MS * 1_000_000
-    }
-
-    /// The tasks of each file, with the addresses of the pools that they name.
-    fn specs(&self) -> BTreeMap<PathBuf, Vec<Arc<Spec>>> {
-        let accepted = |(file, known): (&PathBuf, &Known)| {
-            let (_, content) = known.accepted.as_ref()?;
-            let specs = content.tasks.iter().map(|spec| resolved(spec, &self.joined.pools)).collect();
-            Some((file.clone(), specs))
-        };
-        self.files.iter().filter_map(accepted).collect()
     }
 
     /// What was accepted since the last call and is to be written down.
@@ -304,6 +320,13 @@ impl Config {
     #[must_use]
     pub const fn pools(&self) -> &Joined {
         &self.joined
+    }
+
+    /// From which form a task comes; `file` is where it stands.
+    #[must_use]
+    pub fn origin(&self, task: &str, file: &Path) -> Option<Origin> {
+        let (_, content) = self.files.get(file)?.accepted.as_ref()?;
+        Some(origin(file, content, self.twins.get(task).map_or(&[], Vec::as_slice)))
     }
 
     /// Why a task's newest version is not in force although its file is good.
@@ -376,23 +399,13 @@ impl Known {
     }
 }
 
-/// A task with the addresses of the pools that it names, and with the names that nobody defines.
-pub(super) fn resolved(spec: &Arc<Spec>, pools: &Pools) -> Arc<Spec> {
-    if !spec.filter.names_pools() {
-        return Arc::clone(spec);
-    }
-    let mut resolved = Spec::clone(spec);
-    resolved.unmet = resolved.filter.resolve(pools);
-    Arc::new(resolved)
-}
-
 /// What a file says, with the warnings about it.
 type Read = (Content, Vec<Problem>);
 
 /// What a text says, or everything that is wrong with it.
-fn read(file: &Path, text: &str, holds: Holds) -> Result<Read, Vec<Problem>> {
-    let mut problems = Problems::default();
-    let content = document::read(&file.to_string_lossy(), text, holds, &mut problems);
+fn read(file: &Path, text: &str, sources: &Sources) -> Result<Read, Vec<Problem>> {
+    let (mut problems, name) = (Problems::default(), file.to_string_lossy());
+    let content = document::read(&name, text, sources.holds(file), sources.folder(), &mut problems);
     let mut claims = Claims::default();
     for spec in &content.tasks {
         problems.errors.append(&mut claims.take(spec));

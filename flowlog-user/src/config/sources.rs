@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::document::Holds;
+use super::versions::DEFAULT_FOLDER;
 
 /// Where tasks and pools come from.
 #[derive(Clone, Debug, Default)]
@@ -9,11 +10,19 @@ pub struct Sources {
     pub tasks: Vec<PathBuf>,
     /// Files and folders of `--pools`.
     pub pools: Vec<PathBuf>,
+    /// Older forms are not converted but refused.
+    pub refuse_older: bool,
+    /// Where tasks write whose form cannot say it [default: `/var/log/flowlog`].
+    pub log_root: Option<PathBuf>,
 }
 
 impl Sources {
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> + Clone {
         self.tasks.iter().chain(&self.pools).map(PathBuf::as_path)
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.log_root.as_deref().unwrap_or(Path::new(DEFAULT_FOLDER))
     }
 
     /// What a file may hold.

@@ -44,6 +44,18 @@ const OURS: &[&str] = &[
     "priority",
 ];
 
+/// Whether this is a key of Hubble's, whatever the case of its letters.
+#[must_use]
+pub fn is_hubbles_key(key: &str) -> bool {
+    HUBBLE.iter().any(|name| name.eq_ignore_ascii_case(key))
+}
+
+/// Whether this is a key of ours.
+#[must_use]
+pub fn is_own_key(key: &str) -> bool {
+    OURS.contains(&key)
+}
+
 /// Whether a value asks for nothing, so that it can be accepted today.
 type AsksNothing = fn(&Tree) -> bool;
 

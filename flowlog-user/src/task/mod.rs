@@ -16,6 +16,7 @@ mod spec;
 
 pub use cadence::{Cadence, Events};
 pub use condition::{Condition, ConditionKind, Conditions};
+pub use keys::{is_hubbles_key, is_own_key};
 pub use plan::{Claims, Plan, Planned, rules};
 pub use rate::RateLimit;
 pub use running::{Closing, Finished, Overflow, Running};

@@ -10,16 +10,21 @@ mod pools;
 mod recorded;
 mod refused;
 mod tasks;
+mod twins;
+mod versions;
 mod watch;
 
+use std::path::Path;
+
 use super::document::{self, Holds};
+use super::versions::DEFAULT_FOLDER;
 use crate::task::{Plan, Spec};
 use crate::tree::Problems;
 
 /// Reads a text as the file `t.yaml`.
 fn read(text: &str) -> (Vec<Spec>, Problems) {
     let mut problems = Problems::default();
-    let content = document::read("t.yaml", text, Holds::Anything, &mut problems);
+    let content = document::read("t.yaml", text, Holds::Anything, Path::new(DEFAULT_FOLDER), &mut problems);
     (content.tasks.into_iter().map(|spec| Spec::clone(&spec)).collect(), problems)
 }
 

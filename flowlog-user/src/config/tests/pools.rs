@@ -304,7 +304,8 @@ fn takes(config: &Config, task: &str, source: &str) -> bool {
 fn pools_come_change_and_go_while_the_daemon_runs() {
     let folder = folder(&[("a.yaml", TASK)]);
     let more = tempfile::tempdir().unwrap();
-    let sources = Sources { tasks: vec![folder.path().into()], pools: vec![more.path().into()] };
+    let sources =
+        Sources { tasks: vec![folder.path().into()], pools: vec![more.path().into()], ..Sources::default() };
     let file = more.path().join("green.yaml");
     fs::write(&file, own("green", "{cidrs: [10.0.0.0/8]}")).unwrap();
     let mut config = Config::new(sources, None);
@@ -345,7 +346,7 @@ fn pools_come_change_and_go_while_the_daemon_runs() {
 #[test]
 fn tasks_do_not_belong_among_pools() {
     let folder = folder(&[("a.yaml", TASK)]);
-    let sources = Sources { tasks: Vec::new(), pools: vec![folder.path().into()] };
+    let sources = Sources { tasks: Vec::new(), pools: vec![folder.path().into()], ..Sources::default() };
     let said = load(sources).unwrap_err().to_string();
     assert!(
         said.ends_with("expected pools, found tasks; name this file with --tasks instead of --pools"),
