@@ -3,6 +3,7 @@
 
 mod cat;
 mod check;
+mod corpus;
 mod explain;
 mod files;
 mod hubble;

@@ -78,7 +78,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     serve: ServeArgs,
     /// How programs are attached: TCX links where the kernel has them, else filters on clsact.
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", env = "FLOWLOG_HOOK")]
     hook: Hook,
 }
 
