@@ -9,6 +9,7 @@ pub mod guest;
 pub mod http;
 pub mod measure;
 pub mod netns;
+pub mod pools;
 pub mod records;
 pub mod report;
 pub mod traffic;
