@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Status(status) => cli::status::status(&status),
         Command::Migrate(migrate) => cli::migrate::migrate(&migrate),
         Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),
+        Command::Schema(schema) => cli::schema::schema(&schema),
         Command::Completions(completions) => cli::completions::completions(&completions),
     };
     match outcome {

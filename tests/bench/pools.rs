@@ -128,7 +128,7 @@ fn flows() -> Result<Vec<Flow>> {
 
 /// A record as the decoder makes it.
 fn flow() -> Result<Flow> {
-    let mut frame = vec![0; 54];
+    let mut frame = [0; 54];
     frame.get_mut(12..14).context("a frame")?.copy_from_slice(&[8, 0]);
     let ip = [
         0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 80, 1, 187, 0, 0, 0, 0, 0, 0,

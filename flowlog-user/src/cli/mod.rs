@@ -6,6 +6,7 @@
 pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod completions;
+mod confine;
 mod data_plane;
 pub(crate) mod explain;
 mod flags;
@@ -14,9 +15,11 @@ mod live_line;
 pub(crate) mod migrate;
 mod notes;
 pub(crate) mod open_files;
+mod privileged;
 mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod schema;
 mod serve;
 pub(crate) mod status;
 mod summary;
@@ -84,6 +87,8 @@ pub(crate) enum Command {
     Migrate(migrate::MigrateArgs),
     /// List this machine's interfaces: role, and why some are left out.
     Interfaces(interfaces::InterfacesArgs),
+    /// Print the JSON schema of task files, for editors and CI, or a table of all keys.
+    Schema(schema::SchemaArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.
     Completions(completions::CompletionsArgs),
 }

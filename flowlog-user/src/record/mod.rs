@@ -7,6 +7,7 @@
 //! field table name the rest.
 
 mod addresses;
+mod aggregate;
 pub mod container;
 mod derived;
 mod facts;
@@ -26,6 +27,7 @@ mod summary;
 mod uuid;
 
 pub use addresses::AddressSet;
+pub use aggregate::Aggregate;
 pub use derived::{EVENT_TYPE_TRACE, IpVersion, VERDICT_FORWARDED};
 pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection, Tunnel, TunnelKind};
