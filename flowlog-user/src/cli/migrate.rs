@@ -82,7 +82,7 @@ pub(crate) fn migrate(arguments: &MigrateArgs) -> anyhow::Result<ExitCode> {
         let error = error.map(|error| error.to_string());
         match arguments.output {
             Format::Text => say(migration, to, arguments.write, error.as_deref()),
-            Format::Json => answers.push(to_json(migration, arguments.write, error)),
+            Format::Json => answers.push(to_json(migration, arguments.write, error.as_deref())),
         }
     }
     if matches!(arguments.output, Format::Json) {
@@ -110,14 +110,14 @@ fn say(migration: &Migration, to: Form, written: bool, error: Option<&str>) {
                 tracing::info!("{file} ({from}) is {} now; {file} stays as it is", target.display());
             }
             (None, false) => {
-                tracing::info!("{file} ({from}) would be {}; --write writes it", target.display())
+                tracing::info!("{file} ({from}) would be {}; --write writes it", target.display());
             }
         },
         Outcome::Failed(problems) => problems.iter().for_each(|problem| tracing::error!("{problem}")),
     }
 }
 
-fn to_json(migration: &Migration, write: bool, error: Option<String>) -> Value {
+fn to_json(migration: &Migration, write: bool, error: Option<&str>) -> Value {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let mut answer = json!({ "file": path(&migration.file), "form": migration.form.map(Form::name) });
     let more = match &migration.outcome {
