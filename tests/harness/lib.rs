@@ -12,4 +12,5 @@ pub mod netns;
 pub mod pools;
 pub mod records;
 pub mod report;
+pub mod topology;
 pub mod traffic;
