@@ -2,10 +2,10 @@
 
 use crate::loaded::{Beside, Loaded};
 use crate::packets::*;
-use crate::rejecting::many;
 use flowlog_abi::{hook, names};
 use flowlog_tests::guest::emulated;
 use flowlog_tests::pools;
+use flowlog_tests::rules::many;
 use flowlog_user::capture::rules::Tables;
 use flowlog_user::config;
 use flowlog_user::task::rules;
