@@ -80,10 +80,11 @@ pub(crate) fn describe(task: &Planned) -> String {
         total => format!("at most {} on disk", bytes(total)),
     };
     format!(
-        "task {}: {}, finished as {} (json, {}), rotated at {}, {total}, mode {:04o}",
+        "task {}: {}, finished as {} ({}, {}), rotated at {}, {total}, mode {:04o}",
         task.spec.name,
         write.live_path().display(),
         write.finished_paths().file_name().unwrap_or_default().display(),
+        write.format.name(),
         write.compression.name(),
         bytes(write.size_bytes_max),
         write.mode,
@@ -102,7 +103,7 @@ pub(crate) fn to_json(task: &Planned, origin: Option<&Origin>) -> serde_json::Va
         "finished": write.finished_paths(),
         "form": origin.map(|origin| origin.form.name()),
         "form_message": origin.map(|origin| origin.message.as_str()),
-        "format": "json",
+        "format": write.format.name(),
         "compression": write.compression.name(),
         "mode": format!("{:04o}", write.mode),
         "rotate_bytes_max": write.size_bytes_max,

@@ -8,6 +8,7 @@
 
 mod addresses;
 mod aggregate;
+pub mod columns;
 pub mod container;
 mod derived;
 mod facts;
@@ -15,8 +16,12 @@ pub mod fields;
 mod flow;
 mod flow_message;
 mod foreign;
+/// Formats, and how records are told apart.
+pub mod format;
 mod icmp;
 mod json;
+/// What flowlog measures and Hubble has no field for.
+pub mod measured;
 mod message;
 mod node;
 mod pools;
@@ -33,8 +38,13 @@ pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection, Tunnel, TunnelKind};
 pub use flow_message::flow_message;
 pub use foreign::Foreign;
-pub use json::{Json, json_string};
+pub use format::{Format, Framing};
+pub use json::{Json, json_string, rfc3339};
+pub use measured::Measured;
 pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};
 pub use pools::{Block, Overlap, Pool, PoolTag, Pools};
 pub use spelling::{AGENT_EVENTS, EVENT_TYPES, RESERVED_IDENTITIES, TRACE_POINTS};
+
+#[cfg(test)]
+mod published_tests;
