@@ -11,11 +11,11 @@ use crate::record::{End, Facts};
 use crate::tree::{Key, Problems, Tree, Value};
 
 /// Conditions, all of which must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Conditions(Vec<(&'static str, Condition)>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Condition {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Condition {
     /// A port in one of the ranges, if there are any, and in none of the negated ones.
     Port(End, Ranges),
     /// One of the pairs: flags that are set, and flags that are not.
@@ -24,15 +24,15 @@ enum Condition {
     Amount(Amount, Vec<RangeInclusive<u64>>),
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Ranges {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Ranges {
     within: Vec<RangeInclusive<u32>>,
     outside: Vec<RangeInclusive<u32>>,
 }
 
 /// What a record counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Amount {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Amount {
     Packets,
     Bytes,
     DurationNs,
@@ -88,6 +88,11 @@ impl Conditions {
         self.0.iter().map(|(name, _)| *name)
     }
 
+    /// Each of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Condition> {
+        self.0.iter().map(|(_, condition)| condition)
+    }
+
     /// The first condition that does not hold.
     pub(super) fn failing(&self, facts: &impl Facts) -> Option<&'static str> {
         self.0.iter().find(|(_, condition)| !condition.holds(facts)).map(|(name, _)| *name)
@@ -99,7 +104,7 @@ impl Conditions {
 }
 
 impl Condition {
-    fn holds(&self, facts: &impl Facts) -> bool {
+    pub(super) fn holds(&self, facts: &impl Facts) -> bool {
         match self {
             Self::Port(end, ranges) => facts.port(*end).is_some_and(|port| {
                 let inside =

@@ -10,6 +10,7 @@
 
 mod address;
 mod cel;
+mod classifier;
 mod condition;
 mod decision;
 mod enumeration;
@@ -36,6 +37,7 @@ mod text;
 mod url;
 mod workload;
 
+pub use classifier::Classifier;
 pub use condition::Conditions;
 pub use decision::Decision;
 pub use lower::Division;

@@ -1,3 +1,5 @@
+use std::hash::{Hash, Hasher};
+
 use regex::Regex;
 
 use super::json;
@@ -20,6 +22,12 @@ impl PartialEq for NamePatterns {
 }
 
 impl Eq for NamePatterns {}
+
+impl Hash for NamePatterns {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.patterns.hash(state);
+    }
+}
 
 /// Any name: components of letters, digits, `-` and `_`, with dots between them.
 const ANY: &str = "(?:[-0-9_a-z]+(?:\\.[-0-9_a-z]+)*)";

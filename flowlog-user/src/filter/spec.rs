@@ -23,7 +23,7 @@ use crate::record::{End, Facts, schema};
 use crate::tree::{Entry, Fields, Problems, Tree, Value};
 
 /// The filters of one task, checked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spec {
     /// One of these must match; an empty list lets everything through.
     pub include: Vec<FlowFilter>,
@@ -34,7 +34,7 @@ pub struct Spec {
 }
 
 /// One filter: all of its fields must match; without fields it matches everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowFilter(pub Vec<Matcher>);
 
 /// Part of each warning about data that no record of ours has; recorded flows of others may have it.

@@ -56,7 +56,7 @@ impl<'a> Texts<'a> {
 }
 
 /// Members of `l4` and `l7`, one of which a flow has of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "Hubble's words")]
 pub enum Layer {
     Tcp,
