@@ -33,6 +33,19 @@ pub const WRITER_QUEUE_CHUNKS: usize = 256;
 /// Bytes of encoded records that may wait for one task's writer: 256 chunks of a busy node would be a gigabyte.
 pub const WRITER_QUEUE_BYTES: u64 = 64 << 20;
 
+/// Bytes of encoded records that may wait for the writers of all tasks together.
+pub const WRITER_QUEUES_BYTES: u64 = 256 << 20;
+
+/// Threads of all writers, and those that one file system may keep: a disk that hangs keeps a thread for each task that
+/// writes to it, until it is taken to hang for all of them.
+pub const WRITER_THREADS_MAX: usize = 512;
+/// See [`WRITER_THREADS_MAX`].
+pub const WRITER_THREADS_DEVICE_MAX: usize = 64;
+
+/// Milliseconds after which a writer's thread that has not come back does not count as moving: another one takes over
+/// what waits.
+pub const WRITER_STUCK_MS: u64 = 4;
+
 /// Bytes of a task file (YAML) that are read at most.
 pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
 

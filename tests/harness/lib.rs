@@ -5,7 +5,9 @@
 pub mod capture;
 pub mod daemon;
 pub mod measure;
+pub mod model;
 pub mod netns;
+pub mod random;
 pub mod records;
 pub mod report;
 pub mod traffic;

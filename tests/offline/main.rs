@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod check;
+mod classifier;
 mod explain;
 mod files;
 mod hubble;

@@ -1,7 +1,7 @@
 //! The threads of the data plane: one that drains the kernel, one that works through batches.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -127,7 +127,7 @@ impl DataPlane {
         let work = Builder::new()
             .name("flowlog-work".into())
             .spawn(move || {
-                for work in receiver {
+                while let Some(work) = next(&receiver, &mut pipeline) {
                     match work {
                         Work::Batch(batch) => pipeline.take(batch),
                         Work::Swap(swap, last, done) => {
@@ -161,6 +161,18 @@ impl DataPlane {
         let (capture, decode, error) = captured.map_err(|_| anyhow!("the capturing thread has died"))?;
         Ok(Done { capture, decode, finished, error })
     }
+}
+
+/// Waits for work; while there is none, counters are brought up to date.
+fn next(receiver: &Receiver<Work>, pipeline: &mut Pipeline) -> Option<Work> {
+    if let Some(at) = pipeline.settle_at() {
+        match receiver.recv_timeout(at.saturating_duration_since(Instant::now())) {
+            Ok(work) => return Some(work),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => pipeline.settle(),
+        }
+    }
+    receiver.recv().ok()
 }
 
 /// The capturing thread.

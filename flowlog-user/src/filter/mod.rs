@@ -44,25 +44,19 @@ pub use lower::Division;
 pub use matcher::Matcher;
 pub use spec::{FlowFilter, NOT_RECORDED, Spec};
 
+use std::sync::Arc;
+
 use crate::record::{Facts, Flow, Node, Seen};
 
-/// A compiled filter.
+/// One task's filter, evaluated as it stands: what [`Classifier`] is measured by, and what recorded events pass.
 #[derive(Clone, Debug)]
-pub struct Filter {
-    include: Vec<FlowFilter>,
-    exclude: Vec<FlowFilter>,
-    conditions: Conditions,
-}
+pub struct Filter(Arc<Spec>);
 
 impl Filter {
     /// Compiles a spec. Cannot fail: [`Spec::read`] has checked everything.
     #[must_use]
-    pub fn new(spec: &Spec) -> Self {
-        Self {
-            include: spec.include.clone(),
-            exclude: spec.exclude.clone(),
-            conditions: spec.conditions.clone(),
-        }
+    pub fn new(spec: &Arc<Spec>) -> Self {
+        Self(Arc::clone(spec))
     }
 
     /// Whether the task wants the flow.
@@ -75,6 +69,7 @@ impl Filter {
     #[must_use]
     pub fn takes(&self, facts: &impl Facts) -> bool {
         let any = |filters: &[FlowFilter]| filters.iter().any(|filter| filter.matches(facts));
-        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude) && self.conditions.hold(facts)
+        let Spec { include, exclude, conditions } = &*self.0;
+        (include.is_empty() || any(include)) && !any(exclude) && conditions.hold(facts)
     }
 }

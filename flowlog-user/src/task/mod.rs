@@ -6,6 +6,7 @@
 
 mod cadence;
 mod condition;
+mod desk;
 mod duration;
 mod file;
 mod keys;
@@ -13,6 +14,7 @@ mod plan;
 mod rate;
 mod running;
 mod spec;
+mod writers;
 
 pub use cadence::{Cadence, Events};
 pub use condition::{Condition, ConditionKind, Conditions};

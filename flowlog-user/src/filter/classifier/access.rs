@@ -61,7 +61,10 @@ impl Access {
 
     /// Bytes on the heap.
     pub(super) const fn bytes(&self) -> usize {
-        self.source.bytes() + self.destination.bytes() + self.source_port.bytes() + self.destination_port.bytes()
+        self.source.bytes()
+            + self.destination.bytes()
+            + self.source_port.bytes()
+            + self.destination_port.bytes()
     }
 }
 

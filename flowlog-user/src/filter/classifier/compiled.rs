@@ -110,9 +110,7 @@ impl Compiled {
     fn part(&self, filter: u32, from: impl Fn(&Rule) -> u16) -> &[Check] {
         let Some(rule) = self.rules.get(filter as usize) else { return &[] };
         let begin = rule.checks as usize;
-        self.checks
-            .get(begin + usize::from(from(rule))..begin + usize::from(rule.count))
-            .unwrap_or_default()
+        self.checks.get(begin + usize::from(from(rule))..begin + usize::from(rule.count)).unwrap_or_default()
     }
 
     /// Tasks that have it as an include filter.
@@ -228,10 +226,10 @@ impl<'a> Builder<'a> {
         }
         let best = parts.iter().enumerate().min_by_key(|(_, (_, frequency, _))| *frequency).map(|(at, _)| at);
         let (mut implied, mut rest, mut key) = (Vec::new(), Vec::new(), Key::Profile);
-        let frequent = best.and_then(|at| parts.get(at)).is_none_or(|(_, frequency, _)| *frequency >= 1 << 32);
+        let frequent =
+            best.and_then(|at| parts.get(at)).is_none_or(|(_, frequency, _)| *frequency >= 1 << 32);
         for (at, (check, _, of)) in parts.into_iter().enumerate() {
-            let is_implied =
-                if frequent { matches!(check, Check::Profile(_)) } else { Some(at) == best };
+            let is_implied = if frequent { matches!(check, Check::Profile(_)) } else { Some(at) == best };
             if is_implied {
                 implied.push(check);
                 key = of;
@@ -335,7 +333,8 @@ impl<'a> Builder<'a> {
             keys.map(|(_, number)| *number).collect()
         };
         let [include, exclude] = &found;
-        (compiled.include_by_profile, compiled.exclude_by_profile) = (by_profile(include), by_profile(exclude));
+        (compiled.include_by_profile, compiled.exclude_by_profile) =
+            (by_profile(include), by_profile(exclude));
         compiled.include = Access::new(include, compiled.space.len());
         compiled.exclude = Access::new(exclude, compiled.space.len());
         compiled

@@ -1,0 +1,123 @@
+//! A task in the pipeline, and what it has taken of the batch at hand.
+
+use bytes::Bytes;
+
+use super::lines::Lines;
+use crate::task::{Overflow, Phase, Planned, RateLimit, Running};
+use crate::write::Chunk;
+
+/// A task in the pipeline.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) planned: Planned,
+    /// Which [`Lines`] it shares.
+    pub(super) lines: usize,
+    pub(super) rate: Option<RateLimit>,
+    pub(super) running: Running,
+    /// It is shown nothing for now: its end has come, or it is not meant.
+    pub(super) is_left_out: bool,
+    /// Of the lines, those that it has taken.
+    taken: Vec<u32>,
+    times: Option<Times>,
+    /// Taken by the filter, limited ones included, since counters were last settled.
+    matched: u64,
+    limited: u64,
+    /// How many records were shown to its cadence when counters were last settled.
+    settled: u64,
+}
+
+/// When a record was: its time, and when its interval began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) time_ns: i64,
+    pub(super) from_ns: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    first_ns: i64,
+    last_ns: i64,
+    from_ns: i64,
+}
+
+impl Lane {
+    pub(super) fn new(planned: Planned, lines: usize, rate: Option<RateLimit>, running: Running) -> Self {
+        // A limit that stays has been used up to where it was.
+        let asked = planned.spec.rate_limit;
+        let rate = rate.filter(|rate| Some(rate.per_second()) == asked).or(asked.map(RateLimit::new));
+        Self {
+            planned,
+            lines,
+            rate,
+            running,
+            is_left_out: false,
+            taken: Vec::new(),
+            times: None,
+            matched: 0,
+            limited: 0,
+            settled: 0,
+        }
+    }
+
+    /// Whether a record that the filter takes passes the limit too; counts it. `clock_ns`: the time by which limits are
+    /// kept.
+    pub(super) fn admits(&mut self, clock_ns: i64) -> bool {
+        self.matched += 1;
+        let admits = self.rate.as_mut().is_none_or(|rate| rate.passes(clock_ns));
+        self.limited += u64::from(!admits);
+        admits
+    }
+
+    /// Takes a line. True for the first of the batch.
+    pub(super) fn take(&mut self, line: u32, at: At) -> bool {
+        self.taken.push(line);
+        let At { time_ns, from_ns } = at;
+        let times = self.times.get_or_insert(Times { first_ns: time_ns, last_ns: time_ns, from_ns });
+        times.first_ns = times.first_ns.min(time_ns);
+        times.last_ns = times.last_ns.max(time_ns);
+        times.from_ns = times.from_ns.min(from_ns);
+        self.taken.len() == 1
+    }
+
+    /// Hands what was taken to the writer.
+    pub(super) fn hand_on(&mut self, lines: &mut Lines, overflow: Overflow) {
+        let Some(Times { first_ns, last_ns, from_ns }) = self.times.take() else { return };
+        let bytes: Bytes = lines.bytes(&self.taken);
+        let records = u32::try_from(self.taken.len()).unwrap_or(u32::MAX);
+        self.taken.clear();
+        // Before the writer counts what it has written of them.
+        self.count_matched();
+        let chunk = Chunk { lines: bytes, records, first_ns, last_ns, seen_from_ns: from_ns };
+        self.running.write(chunk, overflow);
+    }
+
+    fn count_matched(&mut self) {
+        let counters = self.running.counters();
+        counters.matched.add(self.matched);
+        counters.rate_limited.add(std::mem::take(&mut self.limited));
+        // Each was shown.
+        counters.decoded.add(self.matched);
+        self.settled += std::mem::take(&mut self.matched);
+    }
+
+    /// Brings the counters up to date; `shown` records have been shown to its cadence.
+    pub(super) fn settle(&mut self, shown: u64) {
+        self.count_matched();
+        let before = std::mem::replace(&mut self.settled, shown);
+        if !self.is_left_out {
+            let counters = self.running.counters();
+            counters.decoded.add(shown - before);
+            counters.not_matched.add(shown - before);
+        }
+    }
+
+    /// Counts anew from no record shown.
+    pub(super) const fn restart(&mut self) {
+        self.settled = 0;
+    }
+
+    /// Whether its end has come by that time.
+    pub(super) fn has_ended(&self, now_ns: i64) -> bool {
+        self.planned.spec.phase(now_ns) == Phase::Ended
+    }
+}
