@@ -170,7 +170,7 @@ fn plan(tasks: &[Vec<String>]) -> Result<Plan> {
 
 /// Nanoseconds a record by the classifier and by plain evaluation, and how many tasks take a record.
 fn compare(rounds: usize, plan: &Plan, flows: &[Flow], node: &Node, plain: usize) -> Result<[Series; 3]> {
-    let specs = || plan.tasks.iter().map(|task| &task.spec.filter);
+    let specs = || plan.tasks.iter().map(|task| &*task.spec.filter);
     let mut classifier = Classifier::new(specs());
     let mut flows = flows.to_vec();
     let taken = RefCell::new(0_usize);
@@ -178,7 +178,7 @@ fn compare(rounds: usize, plan: &Plan, flows: &[Flow], node: &Node, plain: usize
         let (began, mut tasks, mut count) = (Instant::now(), Vec::new(), 0);
         classifier.begin(node);
         for flow in &mut flows {
-            classifier.classify(flow, node, |flow| drop(black_box(flow)), &mut tasks);
+            classifier.classify(flow, node, |flow| _ = black_box(flow), &mut tasks);
             count += tasks.len();
         }
         let spent = began.elapsed();

@@ -96,7 +96,8 @@ fn quoted(key: &str, value: &str) -> String {
     if key.ends_with("_ip") || key.ends_with("_port") { format!("\"{value}\"") } else { value.to_owned() }
 }
 
-fn filters(random: &mut Random, max: usize) -> String {
+/// So many filters, as they stand in a task file.
+pub(crate) fn filters(random: &mut Random, max: usize) -> String {
     // Some tasks share filters, word for word.
     let mut one = |at: usize| {
         if random.once_in(3) { filter(&mut Random::new(at as u64 % 7), 3) } else { filter(random, 4) }
@@ -177,7 +178,7 @@ fn enrich(flow: &mut Flow) {
 fn compare(seed: u64, tasks: usize, flows: usize) -> anyhow::Result<usize> {
     let mut random = Random::new(seed);
     let plan = plan(&mut random, tasks)?;
-    let mut classifier = Classifier::new(plan.tasks.iter().map(|task| &task.spec.filter));
+    let mut classifier = Classifier::new(plan.tasks.iter().map(|task| &*task.spec.filter));
     let of = model::flows(seed, 4096);
     let nodes = [model::node(), Node { name: "node-7".into(), ..model::node() }];
     let (mut found, mut pairs) = (Vec::new(), 0);

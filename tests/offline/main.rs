@@ -4,8 +4,10 @@
 mod cat;
 mod check;
 mod classifier;
+mod company;
 mod explain;
 mod files;
+mod fuzz;
 mod hubble;
 mod limits;
 mod prefilter;
