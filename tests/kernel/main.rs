@@ -17,3 +17,4 @@ mod reload;
 mod removal;
 mod reporting;
 mod reusing;
+mod tunnels;

@@ -68,9 +68,21 @@ pub(crate) struct RunArgs {
     /// Size of the ring buffer between kernel and daemon; a power of two.
     #[arg(long, value_name = "BYTES", default_value_t = RING_BYTES, value_parser = ring_bytes, env = "FLOWLOG_RING_BYTES")]
     ring_bytes: u32,
+    /// Where a packet that crosses several interfaces counts.
+    #[arg(long, value_enum, default_value = "once", env = "FLOWLOG_OBSERVATION")]
+    observation: Observation,
     /// How programs are attached: TCX links where the kernel has them, else filters on clsact.
     #[arg(long, value_enum, default_value = "auto")]
     hook: Hook,
+}
+
+/// Where a packet counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Observation {
+    /// Once on this node, where it was seen first.
+    Once,
+    /// Once at each interface; each has flows of its own.
+    All,
 }
 
 /// How programs are attached.
@@ -128,6 +140,8 @@ fn options(arguments: &RunArgs, rules: Rules) -> live::Options {
             Hook::Tcx => HookMode::Tcx,
             Hook::Clsact => HookMode::Clsact,
         },
+        tunnel: arguments.node.tunnel_mode(),
+        observe_all: arguments.observation == Observation::All,
         table_entries: arguments.table_entries,
         ring_bytes: arguments.ring_bytes,
         timeouts: arguments.node.timeouts(),

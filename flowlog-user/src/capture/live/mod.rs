@@ -13,6 +13,7 @@ mod links;
 mod load;
 mod netlink;
 mod options;
+mod passages;
 mod preflight;
 mod removal;
 mod roles;
@@ -21,6 +22,7 @@ mod select;
 mod stale;
 mod standing;
 mod sweep;
+mod tunnel_maps;
 mod watched;
 
 use std::collections::BTreeMap;
