@@ -77,6 +77,9 @@ pub const CONFIG_POLL_MS: u64 = 5_000;
 /// Bytes that a regular expression of a filter may take when compiled.
 pub const REGEX_BYTES_MAX: usize = 4 << 20;
 
+/// Bytes that the patterns of names in one field of a filter may have, as regular expressions: thousands of names.
+pub const NAME_PATTERNS_BYTES_MAX: usize = 256 << 10;
+
 /// Depth to which a regular expression may be nested.
 pub const REGEX_DEPTH_MAX: u32 = 250;
 

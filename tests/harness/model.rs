@@ -127,6 +127,8 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
                 duplicate: false,
                 fragment: false,
                 rtt_ns: 0,
+                vlans: [0, 0],
+                tunnel: None,
                 source,
                 destination,
                 protocol,

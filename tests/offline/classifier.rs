@@ -8,7 +8,7 @@ use flowlog_tests::model;
 use flowlog_tests::random::Random;
 use flowlog_user::config;
 use flowlog_user::filter::Classifier;
-use flowlog_user::record::{Flow, Hook, Identity, L4, Node};
+use flowlog_user::record::{Flow, Hook, Identity, L4, Node, Tunnel, TunnelKind};
 use flowlog_user::task::Plan;
 
 /// Values of each filter field, few enough for flows to meet them.
@@ -56,7 +56,7 @@ const LISTS: [(&str, &[&str]); 24] = [
     ("node_labels", &["'a=b'"]),
     ("drop_reason_desc", &["POLICY_DENIED"]),
 ];
-const CONDITIONS: [&str; 8] = [
+const CONDITIONS: [&str; 10] = [
     "source_port: ['1024-65535', '!40000']",
     "destination_port: ['1-1023']",
     "tcp_flags: [{SYN: true, ACK: false}]",
@@ -65,6 +65,8 @@ const CONDITIONS: [&str; 8] = [
     "bytes: '>=1000'",
     "duration: '<1s'",
     "duration: '>0s'",
+    "vlan: ['0', '7']",
+    "tunnel: [none, 'vxlan:1-50']",
 ];
 
 /// One filter: fields with some of their values.
@@ -160,6 +162,10 @@ fn flow(random: &mut Random, of: &[Flow]) -> Flow {
         5 => flow.l4,
         _ => L4::Tcp { source_port, destination_port, flags },
     };
+    flow.vlans = *random.pick(&[[0, 0], [7, 0], [100, 7]]);
+    let (source, destination) = (flow.source, flow.destination);
+    let tunnel = |vni| Some(Tunnel { kind: TunnelKind::Vxlan, source, destination, ports: (1, 4789), vni });
+    flow.tunnel = *random.pick(&[None, tunnel(42), tunnel(77)]);
     flow.is_reply = *random.pick(&[None, Some(true), Some(false)]);
     flow.hook =
         *random.pick(&[Hook::EndpointEgress, Hook::EndpointIngress, Hook::UplinkEgress, Hook::UplinkIngress]);

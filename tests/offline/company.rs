@@ -93,6 +93,8 @@ fn replayed(pcap: &Path, tasks: &str, folder: &Path) -> Result<BTreeMap<String, 
     let mut found = BTreeMap::new();
     for file in files(&out)? {
         let mut events = zstdcat(&file, true)?;
+        // Lines about the log itself tell when it was written.
+        events.retain(|event| event.get("flow").is_some());
         for event in &mut events {
             if let Some(flow) = event.get_mut("flow").and_then(Value::as_object_mut) {
                 flow.remove("uuid");

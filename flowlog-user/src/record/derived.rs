@@ -87,6 +87,9 @@ pub enum IpVersion {
 }
 
 impl TunnelKind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Vxlan, Self::Geneve, Self::Gre, Self::Ipip, Self::Ip6ip];
+
     /// The name in records.
     #[must_use]
     pub const fn name(self) -> &'static str {

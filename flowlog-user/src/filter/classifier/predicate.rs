@@ -39,7 +39,9 @@ impl Predicate {
         match self {
             Self::Field(matcher) => of(matcher),
             Self::Where(Condition::TcpFlags(_)) => Basis::Profile,
-            Self::Where(Condition::Port(..) | Condition::Amount(..)) => Basis::Flow,
+            Self::Where(
+                Condition::Port(..) | Condition::Vlan(_) | Condition::Tunnel { .. } | Condition::Amount(..),
+            ) => Basis::Flow,
         }
     }
 }
