@@ -4,6 +4,7 @@
 
 pub mod capture;
 pub mod daemon;
+pub mod http;
 pub mod measure;
 pub mod model;
 pub mod netns;

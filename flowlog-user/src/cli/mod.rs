@@ -16,7 +16,10 @@ pub(crate) mod open_files;
 mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
+mod serve;
+pub(crate) mod status;
 mod summary;
+mod systemd;
 mod tasks;
 mod triggers;
 pub(crate) mod verify;
@@ -73,6 +76,8 @@ pub(crate) enum Command {
     Replay(replay::ReplayArgs),
     /// Say which tasks take a flow, and which clause of their filters decided.
     Explain(explain::ExplainArgs),
+    /// Ask the running daemon how it is: tasks, ledger, interfaces; exit code 0 when healthy.
+    Status(status::StatusArgs),
     /// List this machine's interfaces: role, and why some are left out.
     Interfaces(interfaces::InterfacesArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.

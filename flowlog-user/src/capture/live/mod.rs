@@ -204,9 +204,11 @@ impl Live {
         for (slot, name, side) in self.watched.slots() {
             hooks.push((name.to_owned(), side.name(), ledger::hook(&self.loaded.hooks, slot)?));
         }
+        let kernel = ledger::kernel(&self.loaded.ledger)?;
         Ok(CaptureLedger {
             hooks,
-            kernel: ledger::kernel(&self.loaded.ledger)?,
+            table_entries: kernel.connections.saturating_sub(kernel.reopened + self.removed),
+            kernel,
             reasons: ledger::reasons(&self.loaded.reasons)?,
             ended_packets: self.ended.packets,
             ended_bytes: self.ended.bytes,

@@ -252,6 +252,7 @@ impl Table {
             ended_bytes: self.ended.1,
             table_packets,
             table_bytes,
+            table_entries: self.open.len() as u64,
             ring_taken: self.ledger.ring_records,
             stopped: self.stopped,
         }
