@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::lane::{At, Lane};
+use self::lane::{At, Kept, Lane, give_out, write};
 use self::lines::Lines;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::decode::Flows;
@@ -23,8 +23,8 @@ use crate::filter::Classifier;
 use crate::limits::CADENCES_MAX;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
-use crate::record::{Foreign, Node};
-use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, RateLimit, Running, Spec};
+use crate::record::{Foreign, Node, Seen};
+use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, Running, Spec};
 use crate::write::{Error, Roots};
 
 pub use stage::{Built, Seat, Stage, Swap};
@@ -55,8 +55,9 @@ pub struct Pipeline {
     groups: [Group; CADENCES_MAX],
     masks: Vec<(u8, Mask)>,
     lines: Vec<Lines>,
-    /// Lanes of tasks that have an end.
+    /// Lanes of tasks that have an end, and of those that add up.
     ending: Vec<usize>,
+    adding: Vec<usize>,
     /// Lanes that have taken something of the batch at hand, and tasks that want the flow at hand.
     touched: Vec<usize>,
     found: Vec<u32>,
@@ -88,6 +89,7 @@ impl Pipeline {
             masks: Vec::new(),
             lines: Vec::new(),
             ending: Vec::new(),
+            adding: Vec::new(),
             touched: Vec::new(),
             found: Vec::new(),
             unsettled_since: None,
@@ -119,7 +121,7 @@ impl Pipeline {
             }
             match open(&planned.spec, roots, Arc::default()) {
                 Ok(running) => {
-                    pipeline.seat(planned, None, running);
+                    pipeline.seat(planned, Kept::default(), running);
                 }
                 Err(error) => errors.push(error),
             }
@@ -141,7 +143,7 @@ impl Pipeline {
     }
 
     /// Gives a task its place, and that place's number.
-    fn seat(&mut self, planned: Planned, rate: Option<RateLimit>, running: Running) -> usize {
+    fn seat(&mut self, planned: Planned, kept: Kept, running: Running) -> usize {
         let wanted = (planned.cadence, planned.mask);
         let lines = self.masks.iter().position(|mask| *mask == wanted).unwrap_or_else(|| {
             self.masks.push(wanted);
@@ -152,7 +154,10 @@ impl Pipeline {
         if planned.spec.end.is_some() {
             self.ending.push(at);
         }
-        self.lanes.push(Lane::new(planned, lines, rate, running));
+        if planned.spec.aggregation.is_some() {
+            self.adding.push(at);
+        }
+        self.lanes.push(Lane::new(planned, lines, kept, running, self.overflow));
         at
     }
 
@@ -167,7 +172,7 @@ impl Pipeline {
         self.settle();
         let mut before: HashMap<String, Lane> =
             self.lanes.drain(..).map(|lane| (lane.planned.spec.name.clone(), lane)).collect();
-        for emptied in [&mut self.ending, &mut self.touched] {
+        for emptied in [&mut self.ending, &mut self.adding, &mut self.touched] {
             emptied.clear();
         }
         self.masks.clear();
@@ -177,15 +182,15 @@ impl Pipeline {
         for (seat, cadence) in swap.seats {
             let place = match seat {
                 Seat::Keep(name) => {
-                    before.remove(&name).map(|lane| self.seat(lane.planned, lane.rate, lane.running))
+                    before.remove(&name).map(|lane| self.seat(lane.planned, lane.kept, lane.running))
                 }
                 Seat::Change(planned) => before.remove(&planned.spec.name).map(|lane| {
                     if planned.spec.file != lane.planned.spec.file {
                         lane.running.reshape(planned.spec.file.clone());
                     }
-                    self.seat(*planned, lane.rate, lane.running)
+                    self.seat(*planned, lane.kept, lane.running)
                 }),
-                Seat::Open(planned, running) => Some(self.seat(*planned, None, running)),
+                Seat::Open(planned, running) => Some(self.seat(*planned, Kept::default(), running)),
                 Seat::OpenLater(planned, counters) => {
                     late.push((places.len(), *planned, counters));
                     None
@@ -193,12 +198,14 @@ impl Pipeline {
             };
             places.push((cadence, place));
         }
+        let overflow = self.overflow;
         let leaving = before.into_values().map(|lane| {
             let why = if lane.has_ended(wall_ns()) {
                 "the task's end has come"
             } else {
                 "the task was removed or its file moved"
             };
+            give_out(lane.kept.aggregator, &lane.running, overflow);
             (lane.planned.spec.file.live_path(), lane.running.close_because(why))
         });
         let (awaited, closing): (Vec<_>, Vec<_>) = leaving
@@ -215,7 +222,7 @@ impl Pipeline {
         for (at, planned, counters) in late {
             match open(&planned.spec, &self.roots, counters) {
                 Ok(running) => {
-                    let lane = self.seat(planned, None, running);
+                    let lane = self.seat(planned, Kept::default(), running);
                     if let Some((_, place)) = places.get_mut(at) {
                         *place = Some(lane);
                     }
@@ -283,6 +290,7 @@ impl Pipeline {
         for lines in &mut self.lines {
             lines.clear();
         }
+        let overflow = self.overflow;
         let Self { lanes, groups, lines, touched, found, enricher, .. } = self;
         for (group, flows) in groups.iter_mut().zip(&mut batch.flows) {
             group.classifier.begin(node);
@@ -294,12 +302,23 @@ impl Pipeline {
                 for task in &*found {
                     let Some(Some(place)) = group.lanes.get(*task as usize) else { continue };
                     let Some(lane) = lanes.get_mut(*place) else { continue };
-                    if lane.is_left_out || !lane.admits(clock.unwrap_or(at.time_ns)) {
+                    let Some(lines) = lines.get_mut(lane.lines).filter(|_| !lane.is_left_out) else {
                         continue;
+                    };
+                    let encode = |text: &mut _| json::encode(flow, node, &lane.planned.mask, text);
+                    let clock_ns = clock.unwrap_or(at.time_ns);
+                    if let Some(aggregator) = &mut lane.kept.aggregator {
+                        let line = lines.line(record, encode);
+                        write(aggregator.due(clock_ns, lane.running.counters()), &lane.running, overflow);
+                        let times = (at.time_ns, at.from_ns);
+                        let facts = Seen { flow, node };
+                        aggregator.add(lines.text(line), &facts, times, lane.running.counters());
+                        lane.add();
+                    } else if lane.admits(clock_ns) {
+                        let encode = |text: &mut _| json::encode(flow, node, &lane.planned.mask, text);
+                        lane.take(lines.line(record, encode), at);
                     }
-                    let Some(lines) = lines.get_mut(lane.lines) else { continue };
-                    let line = lines.line(record, |text| json::encode(flow, node, &lane.planned.mask, text));
-                    if lane.take(line, at) {
+                    if lane.touch() {
                         touched.push(*place);
                     }
                 }
@@ -319,16 +338,31 @@ impl Pipeline {
         for group in &mut self.groups {
             group.shown += events.len() as u64;
         }
+        let overflow = self.overflow;
         let Self { lanes, lines, touched, .. } = self;
         for (record, event) in events.iter().enumerate() {
             let time_ns = event.time_ns().unwrap_or(now_ns);
             for (place, lane) in lanes.iter_mut().enumerate() {
-                if lane.is_left_out || !lane.planned.filter.takes(event) || !lane.admits(time_ns) {
+                if lane.is_left_out || !lane.planned.filter.takes(event) {
                     continue;
                 }
                 let Some(lines) = lines.get_mut(lane.lines) else { continue };
-                let line = lines.line(record, |text| foreign::encode(event, &lane.planned.mask, text));
-                if lane.take(line, At { time_ns, from_ns: time_ns }) {
+                let mask = lane.planned.mask;
+                let encode = |text: &mut _| foreign::encode(event, &mask, text);
+                // What is no flow is written at once, as Hubble does.
+                let aggregator = lane.kept.aggregator.as_mut();
+                if let Some(aggregator) = aggregator {
+                    write(aggregator.due(time_ns, lane.running.counters()), &lane.running, overflow);
+                }
+                let aggregator = lane.kept.aggregator.as_mut().filter(|_| event.flow().is_some());
+                if let Some(aggregator) = aggregator {
+                    let line = lines.line(record, encode);
+                    aggregator.add(lines.text(line), event, (time_ns, time_ns), lane.running.counters());
+                    lane.add();
+                } else if lane.admits(time_ns) {
+                    lane.take(lines.line(record, encode), At { time_ns, from_ns: time_ns });
+                }
+                if lane.touch() {
                     touched.push(place);
                 }
             }
@@ -364,6 +398,20 @@ impl Pipeline {
         }
     }
 
+    /// Writes what tasks have added up over intervals that are over. How long until the next one is.
+    pub fn give_out(&mut self) -> Option<Duration> {
+        let now_ns = self.clock()?;
+        let mut next: Option<i64> = None;
+        for at in &self.adding {
+            let Some(Lane { kept, running, .. }) = self.lanes.get_mut(*at) else { continue };
+            let Some(aggregator) = &mut kept.aggregator else { continue };
+            write(aggregator.due(now_ns, running.counters()), running, self.overflow);
+            next = next.into_iter().chain(aggregator.until_ns()).min();
+        }
+        let left_ns = u64::try_from(next?.saturating_sub(now_ns)).unwrap_or(0);
+        Some(Duration::from_nanos(left_ns))
+    }
+
     /// Tasks that are running.
     pub fn running(&self) -> impl Iterator<Item = &Running> {
         self.lanes.iter().map(|lane| &lane.running)
@@ -378,7 +426,12 @@ impl Pipeline {
             if self.recorded || replayed { running.close_because("") } else { running.close() }
         };
         // All are told before any is waited for: one that hangs must not keep the others from closing.
-        let closing: Vec<Closing> = self.lanes.into_iter().map(|lane| close(lane.running)).collect();
+        let overflow = self.overflow;
+        let give_out_and_close = |lane: Lane| {
+            give_out(lane.kept.aggregator, &lane.running, overflow);
+            close(lane.running)
+        };
+        let closing: Vec<Closing> = self.lanes.into_iter().map(give_out_and_close).collect();
         closing.into_iter().map(Closing::wait).collect()
     }
 }

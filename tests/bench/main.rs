@@ -6,6 +6,7 @@
 
 mod filter;
 mod noise;
+mod reload;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ pub(crate) struct Bench {
 }
 
 /// All benches, in the order in which they run when none is named.
-const BENCHES: &[Bench] = &[noise::BENCH, filter::BENCH];
+const BENCHES: &[Bench] = &[noise::BENCH, filter::BENCH, reload::BENCH];
 
 /// What the command line asks for.
 pub(crate) struct Settings {

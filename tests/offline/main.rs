@@ -1,10 +1,13 @@
 //! Tests that need no privilege: captures through the same rooms, and the binary's manners.
 #![cfg(test)]
 
+mod aggregate;
 mod cat;
 mod check;
 mod classifier;
 mod company;
+mod corpus;
+mod deployment;
 mod explain;
 mod files;
 mod fuzz;

@@ -1,3 +1,5 @@
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::address::Addresses;
 use super::cel::Expressions;
 use super::condition::Conditions;
@@ -23,7 +25,7 @@ use crate::record::{End, Facts, schema};
 use crate::tree::{Entry, Fields, Problems, Tree, Value};
 
 /// The filters of one task, checked.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
     /// One of these must match; an empty list lets everything through.
     pub include: Vec<FlowFilter>,
@@ -34,8 +36,28 @@ pub struct Spec {
 }
 
 /// One filter: all of its fields must match; without fields it matches everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default)]
 pub struct FlowFilter(pub Vec<Matcher>);
+
+/// The order of fields says nothing, and each stands once.
+impl PartialEq for FlowFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().all(|matcher| other.0.contains(matcher))
+    }
+}
+
+impl Eq for FlowFilter {}
+
+impl Hash for FlowFilter {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let of = |matcher: &Matcher| {
+            let mut hasher = DefaultHasher::new();
+            matcher.hash(&mut hasher);
+            hasher.finish()
+        };
+        state.write_u64(self.0.iter().map(of).fold(0, u64::wrapping_add));
+    }
+}
 
 /// Part of each warning about data that no record of ours has; recorded flows of others may have it.
 pub const NOT_RECORDED: &str = "no record of this version has";
@@ -85,7 +107,7 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("experimental", "experimental"),
 ];
 
-const EXPERIMENTAL: &[Name] = &[("cel_expression", "celExpression")];
+pub(super) const EXPERIMENTAL: &[Name] = &[("cel_expression", "celExpression")];
 
 impl Spec {
     /// Reads `includeFilters`, `excludeFilters` and `where`. What is wrong is noted and left out, so the spec is of use only

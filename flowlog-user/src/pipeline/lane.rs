@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::lines::Lines;
-use crate::task::{Overflow, Phase, Planned, RateLimit, Running};
+use crate::task::{Aggregator, Overflow, Phase, Planned, RateLimit, Running};
 use crate::write::Chunk;
 
 /// A task in the pipeline.
@@ -12,10 +12,12 @@ pub(super) struct Lane {
     pub(super) planned: Planned,
     /// Which [`Lines`] it shares.
     pub(super) lines: usize,
-    pub(super) rate: Option<RateLimit>,
+    pub(super) kept: Kept,
     pub(super) running: Running,
     /// It is shown nothing for now: its end has come, or it is not meant.
     pub(super) is_left_out: bool,
+    /// It has taken something of the batch at hand.
+    is_touched: bool,
     /// Of the lines, those that it has taken.
     taken: Vec<u32>,
     times: Option<Times>,
@@ -24,6 +26,13 @@ pub(super) struct Lane {
     limited: u64,
     /// How many records were shown to its cadence when counters were last settled.
     settled: u64,
+}
+
+/// What a task remembers from batch to batch.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    rate: Option<RateLimit>,
+    pub(super) aggregator: Option<Aggregator>,
 }
 
 /// When a record was: its time, and when its interval began.
@@ -41,16 +50,30 @@ struct Times {
 }
 
 impl Lane {
-    pub(super) fn new(planned: Planned, lines: usize, rate: Option<RateLimit>, running: Running) -> Self {
+    pub(super) fn new(
+        planned: Planned,
+        lines: usize,
+        mut kept: Kept,
+        running: Running,
+        overflow: Overflow,
+    ) -> Self {
         // A limit that stays has been used up to where it was.
         let asked = planned.spec.rate_limit;
-        let rate = rate.filter(|rate| Some(rate.per_second()) == asked).or(asked.map(RateLimit::new));
+        let rate = kept.rate.filter(|rate| Some(rate.per_second()) == asked).or(asked.map(RateLimit::new));
+        // What was added up in another way is written as it was begun.
+        let asked = planned.spec.aggregation;
+        let stays = |aggregator: &Aggregator| Some(*aggregator.aggregation()) == asked;
+        if let Some(old) = kept.aggregator.take_if(|aggregator| !stays(aggregator)) {
+            give_out(Some(old), &running, overflow);
+        }
+        let aggregator = kept.aggregator.or(asked.map(Aggregator::new));
         Self {
             planned,
             lines,
-            rate,
+            kept: Kept { rate, aggregator },
             running,
             is_left_out: false,
+            is_touched: false,
             taken: Vec::new(),
             times: None,
             matched: 0,
@@ -63,30 +86,40 @@ impl Lane {
     /// kept.
     pub(super) fn admits(&mut self, clock_ns: i64) -> bool {
         self.matched += 1;
-        let admits = self.rate.as_mut().is_none_or(|rate| rate.passes(clock_ns));
+        let admits = self.kept.rate.as_mut().is_none_or(|rate| rate.passes(clock_ns));
         self.limited += u64::from(!admits);
         admits
     }
 
-    /// Takes a line. True for the first of the batch.
-    pub(super) fn take(&mut self, line: u32, at: At) -> bool {
+    /// Counts a record that is added up instead of being written.
+    pub(super) const fn add(&mut self) {
+        self.matched += 1;
+    }
+
+    /// True the first time in a batch.
+    pub(super) const fn touch(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_touched, true)
+    }
+
+    /// Takes a line.
+    pub(super) fn take(&mut self, line: u32, at: At) {
         self.taken.push(line);
         let At { time_ns, from_ns } = at;
         let times = self.times.get_or_insert(Times { first_ns: time_ns, last_ns: time_ns, from_ns });
         times.first_ns = times.first_ns.min(time_ns);
         times.last_ns = times.last_ns.max(time_ns);
         times.from_ns = times.from_ns.min(from_ns);
-        self.taken.len() == 1
     }
 
     /// Hands what was taken to the writer.
     pub(super) fn hand_on(&mut self, lines: &mut Lines, overflow: Overflow) {
+        self.is_touched = false;
+        // Before the writer counts what it has written of them.
+        self.count_matched();
         let Some(Times { first_ns, last_ns, from_ns }) = self.times.take() else { return };
         let bytes: Bytes = lines.bytes(&self.taken);
         let records = u32::try_from(self.taken.len()).unwrap_or(u32::MAX);
         self.taken.clear();
-        // Before the writer counts what it has written of them.
-        self.count_matched();
         let chunk = Chunk { lines: bytes, records, first_ns, last_ns, seen_from_ns: from_ns };
         self.running.write(chunk, overflow);
     }
@@ -119,5 +152,18 @@ impl Lane {
     /// Whether its end has come by that time.
     pub(super) fn has_ended(&self, now_ns: i64) -> bool {
         self.planned.spec.phase(now_ns) == Phase::Ended
+    }
+}
+
+/// Writes what a task has added up.
+pub(super) fn give_out(aggregator: Option<Aggregator>, running: &Running, overflow: Overflow) {
+    if let Some(mut aggregator) = aggregator {
+        write(aggregator.flush(running.counters()), running, overflow);
+    }
+}
+
+pub(super) fn write(chunks: Vec<Chunk>, running: &Running, overflow: Overflow) {
+    for chunk in chunks {
+        running.write(chunk, overflow);
     }
 }

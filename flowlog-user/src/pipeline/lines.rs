@@ -1,5 +1,7 @@
 //! The records of a batch under one mask, encoded once for all tasks that share it.
 
+use std::ops::Range;
+
 use bytes::{Bytes, BytesMut};
 
 /// Lines, each encoded when the first task takes it.
@@ -33,6 +35,17 @@ impl Lines {
         u32::try_from(self.ends.len() - 1).unwrap_or(u32::MAX)
     }
 
+    /// The text of a line that has just been encoded.
+    pub(super) fn text(&self, line: u32) -> &[u8] {
+        self.text.get(self.range(line)).unwrap_or_default()
+    }
+
+    fn range(&self, line: u32) -> Range<usize> {
+        let at = line as usize;
+        let begin = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        begin..self.ends.get(at).copied().unwrap_or(begin)
+    }
+
     /// The text of some lines, which are in order. Tasks that have taken all of them share it.
     pub(super) fn bytes(&mut self, lines: &[u32]) -> Bytes {
         if lines.len() == self.ends.len() {
@@ -45,14 +58,9 @@ impl Lines {
             return whole.clone();
         }
         let text = self.whole.as_deref().unwrap_or(&self.text);
-        let range = |line: u32| {
-            let at = line as usize;
-            let begin = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-            begin..self.ends.get(at).copied().unwrap_or(begin)
-        };
         let runs = || lines.chunk_by(|a, b| a + 1 == *b);
         let span = |run: &[u32]| match (run.first(), run.last()) {
-            (Some(first), Some(last)) => range(*first).start..range(*last).end,
+            (Some(first), Some(last)) => self.range(*first).start..self.range(*last).end,
             _ => 0..0,
         };
         let mut bytes = BytesMut::with_capacity(runs().map(|run| span(run).len()).sum());
