@@ -13,4 +13,5 @@ pub mod netns;
 pub mod random;
 pub mod records;
 pub mod report;
+pub mod topology;
 pub mod traffic;
