@@ -95,10 +95,19 @@ fn many(settings: &Settings, flows: &[Flow], node: &Node) -> Result<Vec<Figure>>
     let [one, plain, matched] = compare(settings.rounds, &tasks, flows, node, RECORDS_PLAIN)?;
     let pairs = matched.median() * 1e6 / 1000.0;
     let range = (*PAIRS_PER_MILLION.start() as f64)..=(*PAIRS_PER_MILLION.end() as f64);
-    anyhow::ensure!(range.contains(&pairs), "{pairs} of a million pairs match; the tasks are not those asked for");
+    anyhow::ensure!(
+        range.contains(&pairs),
+        "{pairs} of a million pairs match; the tasks are not those asked for"
+    );
     Ok(vec![
         alone("filter: 1,000 tasks of 10 filters", &one, Target::AtMost(300.0)),
-        Figure::beside("filter: the same, beside testing them one by one", &one, &plain, "ns/record", Target::None),
+        Figure::beside(
+            "filter: the same, beside testing them one by one",
+            &one,
+            &plain,
+            "ns/record",
+            Target::None,
+        ),
         share("filter: tasks that take a record, of 1,000", &matched),
     ])
 }
@@ -187,7 +196,13 @@ fn plan(tasks: &[Vec<String>]) -> Result<Vec<Arc<Spec>>> {
 }
 
 /// Nanoseconds a record by the classifier and by plain evaluation, and how many tasks take a record.
-fn compare(rounds: usize, tasks: &[Arc<Spec>], flows: &[Flow], node: &Node, plain: usize) -> Result<[Series; 3]> {
+fn compare(
+    rounds: usize,
+    tasks: &[Arc<Spec>],
+    flows: &[Flow],
+    node: &Node,
+    plain: usize,
+) -> Result<[Series; 3]> {
     let filters: Vec<Filter> = tasks.iter().map(Filter::new).collect();
     let mut classifier = Classifier::new(tasks.iter().map(AsRef::as_ref));
     let mut flows = flows.to_vec();
