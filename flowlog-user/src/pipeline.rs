@@ -2,7 +2,7 @@
 //!
 //! In: batches of flows by cadence, with the node they were seen on. Out: chunks of whole records to the writer of each
 //! task. One classifier says which tasks want a flow; one that nobody wants costs nothing further. Others are enriched
-//! once, and encoded once for each distinct mask, however many tasks share it.
+//! once, and encoded once for each distinct mask and format, however many tasks share it.
 
 mod lane;
 mod lines;
@@ -17,13 +17,13 @@ use self::lane::{At, Kept, Lane, give_out, write};
 use self::lines::Lines;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::decode::Flows;
-use crate::encode::{foreign, json};
+use crate::encode;
 use crate::enrich::Enricher;
 use crate::filter::Classifier;
 use crate::limits::CADENCES_MAX;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
-use crate::record::{Foreign, Node, Seen};
+use crate::record::{Foreign, Format, Node, Seen};
 use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, Running, Spec};
 use crate::write::{Error, Roots};
 
@@ -53,7 +53,8 @@ struct Group {
 pub struct Pipeline {
     lanes: Vec<Lane>,
     groups: [Group; CADENCES_MAX],
-    masks: Vec<(u8, Mask)>,
+    /// What shares lines: cadence, mask, format, and whether they are only added up.
+    masks: Vec<(u8, Mask, Format, bool)>,
     lines: Vec<Lines>,
     /// Lanes of tasks that have an end, and of those that add up.
     ending: Vec<usize>,
@@ -144,7 +145,8 @@ impl Pipeline {
 
     /// Gives a task its place, and that place's number.
     fn seat(&mut self, planned: Planned, kept: Kept, running: Running) -> usize {
-        let wanted = (planned.cadence, planned.mask);
+        let aggregated = planned.spec.aggregation.is_some();
+        let wanted = (planned.cadence, planned.mask, planned.spec.file.format, aggregated);
         let lines = self.masks.iter().position(|mask| *mask == wanted).unwrap_or_else(|| {
             self.masks.push(wanted);
             self.lines.push(Lines::default());
@@ -154,7 +156,7 @@ impl Pipeline {
         if planned.spec.end.is_some() {
             self.ending.push(at);
         }
-        if planned.spec.aggregation.is_some() {
+        if aggregated {
             self.adding.push(at);
         }
         self.lanes.push(Lane::new(planned, lines, kept, running, self.overflow));
@@ -305,7 +307,8 @@ impl Pipeline {
                     let Some(lines) = lines.get_mut(lane.lines).filter(|_| !lane.is_left_out) else {
                         continue;
                     };
-                    let encode = |text: &mut _| json::encode(flow, node, &lane.planned.mask, text);
+                    let (format, mask) = (lane.line_format(), lane.planned.mask);
+                    let encode = |text: &mut _| encode::flow(format, flow, node, &mask, text);
                     let clock_ns = clock.unwrap_or(at.time_ns);
                     if let Some(aggregator) = &mut lane.kept.aggregator {
                         let line = lines.line(record, encode);
@@ -315,7 +318,6 @@ impl Pipeline {
                         aggregator.add(lines.text(line), &facts, times, lane.running.counters());
                         lane.add();
                     } else if lane.admits(clock_ns) {
-                        let encode = |text: &mut _| json::encode(flow, node, &lane.planned.mask, text);
                         lane.take(lines.line(record, encode), at);
                     }
                     if lane.touch() {
@@ -348,7 +350,8 @@ impl Pipeline {
                 }
                 let Some(lines) = lines.get_mut(lane.lines) else { continue };
                 let mask = lane.planned.mask;
-                let encode = |text: &mut _| foreign::encode(event, &mask, text);
+                let format = if event.flow().is_some() { lane.line_format() } else { lane.format() };
+                let encode = |text: &mut _| encode::event(format, event, &mask, text);
                 // What is no flow is written at once, as Hubble does.
                 let aggregator = lane.kept.aggregator.as_mut();
                 if let Some(aggregator) = aggregator {

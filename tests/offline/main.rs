@@ -10,6 +10,7 @@ mod corpus;
 mod deployment;
 mod explain;
 mod files;
+mod formats;
 mod fuzz;
 mod hubble;
 mod limits;

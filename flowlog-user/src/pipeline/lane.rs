@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::lines::Lines;
+use crate::record::Format;
 use crate::task::{Aggregator, Overflow, Phase, Planned, RateLimit, Running};
 use crate::write::Chunk;
 
@@ -66,7 +67,9 @@ impl Lane {
         if let Some(old) = kept.aggregator.take_if(|aggregator| !stays(aggregator)) {
             give_out(Some(old), &running, overflow);
         }
-        let aggregator = kept.aggregator.or(asked.map(Aggregator::new));
+        let format = planned.spec.file.format;
+        let begun = kept.aggregator.or(asked.map(|asked| Aggregator::new(asked, format)));
+        let aggregator = begun.map(|sums| sums.written_as(format));
         Self {
             planned,
             lines,
@@ -89,6 +92,16 @@ impl Lane {
         let admits = self.kept.rate.as_mut().is_none_or(|rate| rate.passes(clock_ns));
         self.limited += u64::from(!admits);
         admits
+    }
+
+    /// What its file holds.
+    pub(super) const fn format(&self) -> Format {
+        self.planned.spec.file.format
+    }
+
+    /// What its records are encoded as: those that are added up are told apart by their JSON.
+    pub(super) const fn line_format(&self) -> Format {
+        if self.kept.aggregator.is_some() { Format::Json } else { self.format() }
     }
 
     /// Counts a record that is added up instead of being written.
@@ -120,7 +133,7 @@ impl Lane {
         let bytes: Bytes = lines.bytes(&self.taken);
         let records = u32::try_from(self.taken.len()).unwrap_or(u32::MAX);
         self.taken.clear();
-        let chunk = Chunk { lines: bytes, records, first_ns, last_ns, seen_from_ns: from_ns };
+        let chunk = Chunk { format: self.format(), lines: bytes, records, first_ns, last_ns, seen_from_ns: from_ns };
         self.running.write(chunk, overflow);
     }
 

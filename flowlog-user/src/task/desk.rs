@@ -88,8 +88,15 @@ impl Desk {
     }
 
     fn append(&mut self, chunk: &Chunk) {
-        if let Err(spec) = &self.writer {
-            self.open(&spec.clone());
+        let spec = match &self.writer {
+            Ok(writer) => writer.spec(),
+            Err(spec) => spec,
+        };
+        // Records of one format only: those that were encoded before a change of it may come after the change.
+        if self.writer.is_err() || spec.format != chunk.format {
+            let spec = Spec { format: chunk.format, ..spec.clone() };
+            self.close();
+            self.open(&spec);
         }
         match &mut self.writer {
             // The writer itself tries again, counts and tells the log; its state says what the trouble is.
