@@ -87,7 +87,7 @@ fn address(rank: usize, v6: bool, side: u64) -> IpAddr {
 fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Flow>) {
     let (client, service) = ends(random);
     let client_port = u16::try_from(32_768 + random.below(28_000)).unwrap_or(0);
-    let service_port = SERVICE_PORTS[random.rank(SERVICE_PORTS.len())];
+    let service_port = *random.pick_ranked(&SERVICE_PORTS);
     let kind = if service_port == 53 { 80 } else { random.below(100) };
     let hook = *random.pick(&[Hook::EndpointIngress, Hook::UplinkEgress, Hook::UplinkIngress]);
     let back = match hook {

@@ -31,15 +31,22 @@ impl Random {
     }
 
     /// One of these; there must be one.
+    #[expect(clippy::indexing_slicing, reason = "of nothing there is nothing to pick")]
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 
-    /// A rank below `end`, of which the first are far more frequent than the last (about Zipf's law).
+    /// A rank below `end`, which is not 0; the first are far more frequent than the last (about Zipf's law).
     pub fn rank(&mut self, end: usize) -> usize {
-        // Uniform in the logarithm: each doubling of the rank is as likely as the one before.
-        let unit = (self.number() >> 11) as f64 / (1_u64 << 53) as f64;
-        let rank = ((end as f64 + 1.0).ln() * unit).exp() - 1.0;
-        (rank as usize).min(end - 1)
+        // Each doubling of the rank is as likely as the one before.
+        let doublings = end.ilog2() as usize + 1;
+        let from = 1 << self.below(doublings);
+        (from + self.below(from) - 1).min(end - 1)
+    }
+
+    /// One of these, the first far more often than the last; there must be one.
+    #[expect(clippy::indexing_slicing, reason = "of nothing there is nothing to pick")]
+    pub fn pick_ranked<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.rank(of.len())]
     }
 }

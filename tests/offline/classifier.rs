@@ -184,9 +184,13 @@ fn flow(random: &mut Random, of: &[Flow]) -> Flow {
 
 /// Stands for what `enrich` does: identities that depend on the flow, and count as unknown before.
 fn enrich(flow: &mut Flow) {
-    const ALL: [Identity; 3] = [Identity::Host, Identity::World, Identity::Unmanaged];
-    flow.source_identity = ALL[(flow.packets % 3) as usize];
-    flow.destination_identity = ALL[(flow.bytes % 3) as usize];
+    let identity = |number: u64| match number % 3 {
+        0 => Identity::Host,
+        1 => Identity::World,
+        _ => Identity::Unmanaged,
+    };
+    flow.source_identity = identity(flow.packets);
+    flow.destination_identity = identity(flow.bytes);
 }
 
 /// Compares on `flows` flows; gives how many pairs of flow and task matched.

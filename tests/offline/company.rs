@@ -64,9 +64,9 @@ fn capture(random: &mut Random, packets: usize) -> Vec<u8> {
         packet.extend(source);
         packet.extend(destination);
         packet.extend(payload);
-        let (seconds, rest) = ((micros / 1_000_000) as u32, (micros % 1_000_000) as u32);
-        for number in [seconds, rest, packet.len() as u32, packet.len() as u32] {
-            file.extend(number.to_le_bytes());
+        let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);
+        for number in [seconds, rest, packet.len() as u64, packet.len() as u64] {
+            file.extend(u32::try_from(number).expect("short").to_le_bytes());
         }
         file.extend(packet);
     }

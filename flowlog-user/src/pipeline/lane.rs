@@ -133,7 +133,8 @@ impl Lane {
         let bytes: Bytes = lines.bytes(&self.taken);
         let records = u32::try_from(self.taken.len()).unwrap_or(u32::MAX);
         self.taken.clear();
-        let chunk = Chunk { format: self.format(), lines: bytes, records, first_ns, last_ns, seen_from_ns: from_ns };
+        let chunk =
+            Chunk { format: self.format(), lines: bytes, records, first_ns, last_ns, seen_from_ns: from_ns };
         self.running.write(chunk, overflow);
     }
 
