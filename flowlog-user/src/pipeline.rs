@@ -23,7 +23,7 @@ use crate::filter::Classifier;
 use crate::limits::CADENCES_MAX;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
-use crate::record::{Foreign, Format, Node, Seen};
+use crate::record::{Flow, Foreign, Format, Node, Seen};
 use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, Running, Spec};
 use crate::write::{Error, Roots};
 
@@ -179,6 +179,8 @@ impl Pipeline {
         }
         self.masks.clear();
         self.lines.clear();
+        let number = swap.number;
+        let new = || Kept { joined: number, ..Kept::default() };
         let mut late = Vec::new();
         let mut places = Vec::with_capacity(swap.seats.len());
         for (seat, cadence) in swap.seats {
@@ -186,13 +188,16 @@ impl Pipeline {
                 Seat::Keep(name) => {
                     before.remove(&name).map(|lane| self.seat(lane.planned, lane.kept, lane.running))
                 }
-                Seat::Change(planned) => before.remove(&planned.spec.name).map(|lane| {
+                Seat::Change(planned) => before.remove(&planned.spec.name).map(|mut lane| {
+                    if planned.spec.cadence != lane.planned.spec.cadence {
+                        lane.kept.joined = number;
+                    }
                     if planned.spec.file != lane.planned.spec.file {
                         lane.running.reshape(planned.spec.file.clone());
                     }
                     self.seat(*planned, lane.kept, lane.running)
                 }),
-                Seat::Open(planned, running) => Some(self.seat(*planned, Kept::default(), running)),
+                Seat::Open(planned, running) => Some(self.seat(*planned, new(), running)),
                 Seat::OpenLater(planned, counters) => {
                     late.push((places.len(), *planned, counters));
                     None
@@ -224,7 +229,7 @@ impl Pipeline {
         for (at, planned, counters) in late {
             match open(&planned.spec, &self.roots, counters) {
                 Ok(running) => {
-                    let lane = self.seat(planned, Kept::default(), running);
+                    let lane = self.seat(planned, new(), running);
                     if let Some((_, place)) = places.get_mut(at) {
                         *place = Some(lane);
                     }
@@ -292,41 +297,70 @@ impl Pipeline {
         for lines in &mut self.lines {
             lines.clear();
         }
-        let overflow = self.overflow;
-        let Self { lanes, groups, lines, touched, found, enricher, .. } = self;
-        for (group, flows) in groups.iter_mut().zip(&mut batch.flows) {
+        for group in &mut self.groups {
             group.classifier.begin(node);
-            group.shown += flows.len() as u64;
-            for (record, flow) in flows.iter_mut().enumerate() {
-                let enrich = |flow: &mut _| enricher.enrich(std::slice::from_mut(flow), node);
-                group.classifier.classify(flow, node, enrich, found);
-                let at = At { time_ns: flow.last_seen_ns, from_ns: flow.first_seen_ns };
-                for task in &*found {
-                    let Some(Some(place)) = group.lanes.get(*task as usize) else { continue };
-                    let Some(lane) = lanes.get_mut(*place) else { continue };
-                    let Some(lines) = lines.get_mut(lane.lines).filter(|_| !lane.is_left_out) else {
-                        continue;
-                    };
-                    let (format, mask) = (lane.line_format(), lane.planned.mask);
-                    let encode = |text: &mut _| encode::flow(format, flow, node, &mask, text);
-                    let clock_ns = clock.unwrap_or(at.time_ns);
-                    if let Some(aggregator) = &mut lane.kept.aggregator {
-                        let line = lines.line(record, encode);
-                        write(aggregator.due(clock_ns, lane.running.counters()), &lane.running, overflow);
-                        let times = (at.time_ns, at.from_ns);
-                        let facts = Seen { flow, node };
-                        aggregator.add(lines.text(line), &facts, times, lane.running.counters());
-                        lane.add();
-                    } else if lane.admits(clock_ns) {
-                        lane.take(lines.line(record, encode), at);
-                    }
-                    if lane.touch() {
-                        touched.push(*place);
-                    }
-                }
+        }
+        let mut record = 0;
+        // Those that are for some tasks only come first: there are few.
+        let divided = batch.flows.get_mut(CADENCES_MAX).map(std::mem::take).unwrap_or_default();
+        for mut flow in divided {
+            let is_for = |lane: &&mut Lane| {
+                lane.planned.cadence == flow.cadence && flow.joined.has(lane.kept.joined)
+            };
+            self.lanes.iter_mut().filter(is_for).for_each(Lane::show_alone);
+            self.offer(usize::from(flow.cadence), record, &mut flow, (node, clock));
+            record += 1;
+        }
+        for (cadence, flows) in batch.flows.iter_mut().take(CADENCES_MAX).enumerate() {
+            if let Some(group) = self.groups.get_mut(cadence) {
+                group.shown += flows.len() as u64;
+            }
+            for flow in flows {
+                self.offer(cadence, record, flow, (node, clock));
+                record += 1;
             }
         }
         self.hand_on();
+    }
+
+    /// Shows one flow to the tasks of a cadence that want it.
+    fn offer(
+        &mut self,
+        cadence: usize,
+        record: usize,
+        flow: &mut Flow,
+        (node, clock): (&Node, Option<i64>),
+    ) {
+        let overflow = self.overflow;
+        let Self { lanes, groups, lines, touched, found, enricher, .. } = self;
+        let Some(group) = groups.get_mut(cadence) else { return };
+        let enrich = |flow: &mut _| enricher.enrich(std::slice::from_mut(flow), node);
+        group.classifier.classify(flow, node, enrich, found);
+        let flow = &*flow;
+        let at = At { time_ns: flow.last_seen_ns, from_ns: flow.first_seen_ns };
+        for task in &*found {
+            let Some(Some(place)) = group.lanes.get(*task as usize) else { continue };
+            let Some(lane) = lanes.get_mut(*place) else { continue };
+            if lane.is_left_out || !flow.joined.has(lane.kept.joined) {
+                continue;
+            }
+            let Some(lines) = lines.get_mut(lane.lines) else { continue };
+            let (format, mask) = (lane.line_format(), lane.planned.mask);
+            let encode = |text: &mut _| encode::flow(format, flow, node, &mask, text);
+            let clock_ns = clock.unwrap_or(at.time_ns);
+            if let Some(aggregator) = &mut lane.kept.aggregator {
+                let line = lines.line(record, encode);
+                write(aggregator.due(clock_ns, lane.running.counters()), &lane.running, overflow);
+                let times = (at.time_ns, at.from_ns);
+                aggregator.add(lines.text(line), &Seen { flow, node }, times, lane.running.counters());
+                lane.add();
+            } else if lane.admits(clock_ns) {
+                lane.take(lines.line(record, encode), at);
+            }
+            if lane.touch() {
+                touched.push(*place);
+            }
+        }
     }
 
     /// Shows recorded events to every task, each once, whatever the task's cadence.

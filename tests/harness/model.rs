@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use flowlog_user::record::{EndReason, Event, Flow, Hook, Identity, Interface, L4, Node, Role};
+use flowlog_user::record::{EndReason, Event, Flow, Hook, Identity, Interface, Joined, L4, Node, Role};
 
 use crate::random::Random;
 
@@ -113,6 +113,7 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
             let share = if *event == Event::Start { 1 } else { packets };
             let last_seen_ns = started_ns + if *event == Event::Start { 0 } else { lasts_ns };
             flows.push(Flow {
+                joined: Joined::EVER,
                 cadence: 0,
                 event: *event,
                 end_reason: (*event == Event::End).then_some(if protocol == 6 {

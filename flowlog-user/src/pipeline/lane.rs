@@ -27,11 +27,15 @@ pub(super) struct Lane {
     limited: u64,
     /// How many records were shown to its cadence when counters were last settled.
     settled: u64,
+    /// Records that were shown to it, and not to all of its cadence.
+    alone: u64,
 }
 
 /// What a task remembers from batch to batch.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
+    /// The change with which it joined its cadence.
+    pub(super) joined: u32,
     rate: Option<RateLimit>,
     pub(super) aggregator: Option<Aggregator>,
 }
@@ -73,7 +77,7 @@ impl Lane {
         Self {
             planned,
             lines,
-            kept: Kept { rate, aggregator },
+            kept: Kept { joined: kept.joined, rate, aggregator },
             running,
             is_left_out: false,
             is_touched: false,
@@ -82,6 +86,7 @@ impl Lane {
             matched: 0,
             limited: 0,
             settled: 0,
+            alone: 0,
         }
     }
 
@@ -150,6 +155,7 @@ impl Lane {
     /// Brings the counters up to date; `shown` records have been shown to its cadence.
     pub(super) fn settle(&mut self, shown: u64) {
         self.count_matched();
+        let shown = shown + self.alone;
         let before = std::mem::replace(&mut self.settled, shown);
         if !self.is_left_out {
             let counters = self.running.counters();
@@ -160,7 +166,12 @@ impl Lane {
 
     /// Counts anew from no record shown.
     pub(super) const fn restart(&mut self) {
-        self.settled = 0;
+        (self.settled, self.alone) = (0, 0);
+    }
+
+    /// Counts a record that is not shown to all of its cadence.
+    pub(super) const fn show_alone(&mut self) {
+        self.alone += 1;
     }
 
     /// Whether its end has come by that time.
