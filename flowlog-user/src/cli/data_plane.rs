@@ -114,7 +114,15 @@ enum Work {
 /// The next work, and until it comes what tasks have added up; nothing when there will be no more.
 fn next(receiver: &Receiver<Work>, pipeline: &mut Pipeline) -> Option<Work> {
     loop {
-        let Some(pause) = pipeline.give_out() else { return receiver.recv().ok() };
+        let now = Instant::now();
+        let settle = pipeline.settle_at().map(|at| at.saturating_duration_since(now));
+        if settle.is_some_and(|pause| pause.is_zero()) {
+            pipeline.settle();
+        }
+        let settle = settle.filter(|pause| !pause.is_zero());
+        let Some(pause) = pipeline.give_out().into_iter().chain(settle).min() else {
+            return receiver.recv().ok();
+        };
         match receiver.recv_timeout(pause) {
             Ok(work) => return Some(work),
             Err(RecvTimeoutError::Timeout) => {}
