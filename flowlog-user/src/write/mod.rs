@@ -7,6 +7,7 @@
 //! [`Compression`] and of [`encoder::Encoder`], and the suffix in [`name`].
 
 mod backlog;
+mod beside;
 mod encoder;
 mod error;
 mod finish;
@@ -28,6 +29,7 @@ mod state;
 mod stdout;
 mod writer;
 
+pub use beside::create_beside;
 pub use error::Error;
 pub use losses::Place;
 pub use roots::Roots;
