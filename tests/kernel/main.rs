@@ -4,15 +4,19 @@
 
 use flowlog_tests::{loaded, packets};
 
+mod adding_up;
+mod bad_input;
 mod confined;
 mod counting;
 mod end_to_end;
 mod fragments;
+mod framings;
 mod headers;
 mod lifecycle;
 mod loading;
 mod offloads;
 mod perf;
+mod pools;
 mod racing;
 mod rejecting;
 mod reload;
@@ -20,5 +24,7 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod stepping;
 mod topologies;
 mod tunnels;
+mod versions;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::open;
+use crate::decode::Change;
+use crate::filter::Classifier;
 use crate::limits::CADENCES_MAX;
 use crate::metrics::TaskCounters;
 use crate::task::{Cadence, Closing, Finished, Planned, Running, Spec};
@@ -45,8 +47,12 @@ impl Seat {
 /// The tasks from now on.
 #[derive(Debug, Default)]
 pub struct Swap {
-    /// In order; what runs and has no seat closes.
-    pub seats: Vec<Seat>,
+    /// In order, with the number of each task's cadence; what runs and has no seat closes.
+    pub seats: Vec<(Seat, u8)>,
+    /// Of each cadence's tasks, in the order of their seats.
+    pub classifiers: [Classifier; CADENCES_MAX],
+    /// The number of the change: what tasks that begin with it, or change their cadence, have joined with.
+    pub number: u32,
 }
 
 /// What was built.
@@ -56,8 +62,8 @@ pub struct Built {
     pub swap: Swap,
     /// Cadences by number; those that stay have kept theirs.
     pub cadences: [Option<Cadence>; CADENCES_MAX],
-    /// Cadences (by their numbers until now) that a task leaves for good.
-    pub leaving: [bool; CADENCES_MAX],
+    /// What concerns open connections.
+    pub change: Change,
     /// A cadence begins.
     pub begins: bool,
     /// Counters of the tasks that will run.
@@ -74,6 +80,8 @@ pub struct Stage {
     roots: Arc<Roots>,
     running: BTreeMap<String, Arc<Spec>>,
     cadences: [Option<Cadence>; CADENCES_MAX],
+    /// Changes so far.
+    changes: u32,
     counters: HashMap<String, Arc<TaskCounters>>,
     closing: Vec<(PathBuf, Closing)>,
     finished: Vec<Finished>,
@@ -87,6 +95,7 @@ impl Stage {
             roots,
             running: BTreeMap::new(),
             cadences: [None; CADENCES_MAX],
+            changes: 0,
             counters: HashMap::new(),
             closing: Vec::new(),
             finished: Vec::new(),
@@ -130,6 +139,9 @@ impl Stage {
         }
         let cadences = next(&self.cadences, given.iter().map(|(spec, _)| spec.cadence));
         let mut running = BTreeMap::new();
+        self.changes = self.changes.saturating_add(1);
+        built.change.number = self.changes;
+        built.swap.number = self.changes;
         for (spec, way) in given {
             let at = cadences.iter().position(|cadence| *cadence == Some(spec.cadence));
             let Some(number) = at.and_then(|at| u8::try_from(at).ok()) else {
@@ -138,6 +150,12 @@ impl Stage {
                 continue;
             };
             built.counters.push(self.counters(&spec.name));
+            let stays = self.running.get(&spec.name).is_some_and(|before| before.cadence == spec.cadence);
+            let runs =
+                self.cadences.get(usize::from(number)).is_some_and(|before| *before == Some(spec.cadence));
+            if let Some(joining) = built.change.joining.get_mut(usize::from(number)) {
+                *joining |= runs && !stays;
+            }
             let planned = || Box::new(Planned::new(number, Spec::clone(&spec)));
             let seat = match way {
                 Way::Keep => Seat::Keep(spec.name.clone()),
@@ -146,16 +164,20 @@ impl Stage {
                 Way::Later => Seat::OpenLater(planned(), self.counters(&spec.name)),
             };
             built.changes |= !matches!(seat, Seat::Keep(_));
-            built.swap.seats.push(seat);
+            built.swap.seats.push((seat, number));
             running.insert(spec.name.clone(), spec);
         }
         built.changes |= running.len() != self.running.len();
         for (_, gone) in self.running.iter().filter(|(name, _)| !running.contains_key(*name)) {
-            for (leaving, cadence) in built.leaving.iter_mut().zip(&self.cadences) {
+            for (leaving, cadence) in built.change.leaving.iter_mut().zip(&self.cadences) {
                 *leaving |= *cadence == Some(gone.cadence);
             }
         }
         built.begins = cadences.iter().zip(&self.cadences).any(|(new, old)| new.is_some() && new != old);
+        if built.changes {
+            // Here, beside the data plane: with thousands of filters it takes a while.
+            built.swap.classifiers = classifiers(&running, &built.swap.seats);
+        }
         built.cadences = cadences;
         self.cadences = cadences;
         self.running = running;
@@ -222,6 +244,13 @@ enum Way {
     Change,
     Open(Box<Running>),
     Later,
+}
+
+fn classifiers(tasks: &BTreeMap<String, Arc<Spec>>, seats: &[(Seat, u8)]) -> [Classifier; CADENCES_MAX] {
+    std::array::from_fn(|cadence| {
+        let seats = seats.iter().filter(|(_, number)| usize::from(*number) == cadence);
+        Classifier::new(seats.filter_map(|(seat, _)| tasks.get(seat.name())).map(|spec| &*spec.filter))
+    })
 }
 
 /// Cadences that are still wanted keep their numbers; new ones take what is free.
