@@ -7,8 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
-use flowlog_user::record::{EndReason, Event, Flow, Hook, Identity, Interface, Joined, L4, Node, Role};
+use flowlog_user::record::{
+    EndReason, Event, Flow, Hook, Identity, Interface, Joined, L4, Node, PoolTag, Role,
+};
 
 use crate::random::Random;
 
@@ -35,6 +38,7 @@ pub fn node() -> Node {
         boot: 0x5eed,
         interfaces,
         addresses: vec![IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::LOCALHOST)],
+        pools: Arc::default(),
     }
 }
 
@@ -145,6 +149,8 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
                 packets_total: share,
                 bytes_total: share * 400,
                 source_identity: Identity::World,
+                source_pool: PoolTag::default(),
+                destination_pool: PoolTag::default(),
                 destination_identity: Identity::World,
             });
         }
