@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 
 use flowlog_user::record::{
     EndReason, Event, Flow, Hook, Identity, Interface, Joined, L4, Node, PoolTag, Role,
@@ -38,7 +37,7 @@ pub fn node() -> Node {
         boot: 0x5eed,
         interfaces,
         addresses: vec![IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::LOCALHOST)],
-        pools: Arc::default(),
+        ..Node::default()
     }
 }
 
@@ -148,9 +147,9 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
                 bytes: share * (60 + random.rank(1_400) as u64),
                 packets_total: share,
                 bytes_total: share * 400,
+                source_pool: PoolTag::NONE,
+                destination_pool: PoolTag::NONE,
                 source_identity: Identity::World,
-                source_pool: PoolTag::default(),
-                destination_pool: PoolTag::default(),
                 destination_identity: Identity::World,
             });
         }
