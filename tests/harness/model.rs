@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use flowlog_user::record::{EndReason, Event, Flow, Hook, Identity, Interface, Joined, L4, Node, Role};
+use flowlog_user::record::{
+    EndReason, Event, Flow, Hook, Identity, Interface, Joined, L4, Node, PoolTag, Role,
+};
 
 use crate::random::Random;
 
@@ -35,6 +37,7 @@ pub fn node() -> Node {
         boot: 0x5eed,
         interfaces,
         addresses: vec![IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::LOCALHOST)],
+        ..Node::default()
     }
 }
 
@@ -144,6 +147,8 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
                 bytes: share * (60 + random.rank(1_400) as u64),
                 packets_total: share,
                 bytes_total: share * 400,
+                source_pool: PoolTag::NONE,
+                destination_pool: PoolTag::NONE,
                 source_identity: Identity::World,
                 destination_identity: Identity::World,
             });
