@@ -304,9 +304,8 @@ impl Pipeline {
         // Those that are for some tasks only come first: there are few.
         let divided = batch.flows.get_mut(CADENCES_MAX).map(std::mem::take).unwrap_or_default();
         for mut flow in divided {
-            let is_for = |lane: &&mut Lane| {
-                lane.planned.cadence == flow.cadence && flow.joined.has(lane.kept.joined)
-            };
+            let is_for =
+                |lane: &&mut Lane| lane.planned.cadence == flow.cadence && flow.joined.has(lane.kept.joined);
             self.lanes.iter_mut().filter(is_for).for_each(Lane::show_alone);
             self.offer(usize::from(flow.cadence), record, &mut flow, (node, clock));
             record += 1;
@@ -324,13 +323,7 @@ impl Pipeline {
     }
 
     /// Shows one flow to the tasks of a cadence that want it.
-    fn offer(
-        &mut self,
-        cadence: usize,
-        record: usize,
-        flow: &mut Flow,
-        (node, clock): (&Node, Option<i64>),
-    ) {
+    fn offer(&mut self, cadence: usize, record: usize, flow: &mut Flow, (node, clock): (&Node, Option<i64>)) {
         let overflow = self.overflow;
         let Self { lanes, groups, lines, touched, found, enricher, .. } = self;
         let Some(group) = groups.get_mut(cadence) else { return };
