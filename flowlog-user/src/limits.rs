@@ -66,6 +66,9 @@ pub const CONFIG_NODES_MAX: usize = 500_000;
 /// Errors, and warnings, about one file that are said one by one.
 pub const CONFIG_PROBLEMS_MAX: usize = 100;
 
+/// CIDRs and ranges of all address pools.
+pub const POOL_BLOCKS_MAX: usize = 1 << 15;
+
 /// Bytes of keys and connections that one task's `fieldAggregate` remembers; records of further ones share a line.
 pub const AGGREGATE_BYTES_MAX: usize = 8 << 20;
 

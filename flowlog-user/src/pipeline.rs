@@ -180,7 +180,7 @@ impl Pipeline {
         self.masks.clear();
         self.lines.clear();
         let number = swap.number;
-        let new = || Kept { joined: number, ..Kept::default() };
+        let new = || Kept::new(number);
         let mut late = Vec::new();
         let mut places = Vec::with_capacity(swap.seats.len());
         for (seat, cadence) in swap.seats {

@@ -7,6 +7,7 @@
 mod filter;
 mod kernel;
 mod noise;
+mod pools;
 mod reload;
 
 use std::io::{IsTerminal, Write};
@@ -28,7 +29,7 @@ pub(crate) struct Bench {
 }
 
 /// All benches, in the order in which they run when none is named.
-const BENCHES: &[Bench] = &[noise::BENCH, filter::BENCH, kernel::BENCH, reload::BENCH];
+const BENCHES: &[Bench] = &[noise::BENCH, filter::BENCH, kernel::BENCH, pools::BENCH, reload::BENCH];
 
 /// What the command line asks for.
 pub(crate) struct Settings {

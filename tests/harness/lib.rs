@@ -12,6 +12,7 @@ pub mod measure;
 pub mod model;
 pub mod netns;
 pub mod packets;
+pub mod pools;
 pub mod random;
 pub mod records;
 pub mod report;

@@ -26,6 +26,7 @@ mod name_pattern;
 mod namespaced;
 mod number;
 mod pattern;
+mod pool;
 mod port;
 mod protocol;
 mod re2;
@@ -43,6 +44,7 @@ pub use condition::Conditions;
 pub use decision::Decision;
 pub use lower::Division;
 pub use matcher::Matcher;
+pub use pool::is_pool_name;
 pub use spec::{FIELDS, FlowFilter, NOT_RECORDED, Spec};
 
 use std::sync::Arc;

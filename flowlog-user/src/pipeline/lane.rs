@@ -40,6 +40,13 @@ pub(super) struct Kept {
     pub(super) aggregator: Option<Aggregator>,
 }
 
+impl Kept {
+    /// Of a task that joins with this change.
+    pub(super) fn new(joined: u32) -> Self {
+        Self { joined, ..Self::default() }
+    }
+}
+
 /// When a record was: its time, and when its interval began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {

@@ -40,7 +40,11 @@ impl Predicate {
             Self::Field(matcher) => of(matcher),
             Self::Where(Condition::TcpFlags(_)) => Basis::Profile,
             Self::Where(
-                Condition::Port(..) | Condition::Vlan(_) | Condition::Tunnel { .. } | Condition::Amount(..),
+                Condition::Port(..)
+                | Condition::Vlan(_)
+                | Condition::Tunnel { .. }
+                | Condition::Amount(..)
+                | Condition::Pool(..),
             ) => Basis::Flow,
         }
     }
