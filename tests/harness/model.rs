@@ -35,6 +35,7 @@ pub fn node() -> Node {
         boot: 0x5eed,
         interfaces,
         addresses: vec![IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::LOCALHOST)],
+        ..Node::default()
     }
 }
 
@@ -130,6 +131,8 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
                 rtt_ns: 0,
                 vlans: [0, 0],
                 tunnel: None,
+                source_pool: 0,
+                destination_pool: 0,
                 source,
                 destination,
                 protocol,
