@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use flowlog_user::record::{EndReason, Event, Flow, Hook, Identity, Interface, Joined, L4, Node, Role};
+use flowlog_user::record::{
+    EndReason, Event, Flow, Hook, Identity, Interface, Joined, L4, Node, PoolTag, Role,
+};
 
 use crate::random::Random;
 
@@ -131,8 +133,8 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
                 rtt_ns: 0,
                 vlans: [0, 0],
                 tunnel: None,
-                source_pool: 0,
-                destination_pool: 0,
+                source_pool: PoolTag::NONE,
+                destination_pool: PoolTag::NONE,
                 source,
                 destination,
                 protocol,
