@@ -149,8 +149,6 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
                 bytes: share * (60 + random.rank(1_400) as u64),
                 packets_total: share,
                 bytes_total: share * 400,
-                source_pool: PoolTag::NONE,
-                destination_pool: PoolTag::NONE,
                 source_identity: Identity::World,
                 destination_identity: Identity::World,
             });
