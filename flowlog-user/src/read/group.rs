@@ -1,5 +1,6 @@
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::PathBuf;
 
@@ -22,6 +23,11 @@ pub(super) struct Group {
     range: TimeRange,
     /// More files may come.
     follow: bool,
+    /// While following: how many lines of a file were given, by its first line. A file that was compressed or put
+    /// together when it was finished is another file with the same lines.
+    given: HashMap<u64, u64>,
+    /// The current file among them, its lines so far, and how many of them were given before.
+    place: Option<(u64, u64, u64)>,
     /// [`Source::log`] of its files.
     pub(super) log: String,
     /// The line that [`Self::advance`] found, newline included.
@@ -36,6 +42,8 @@ impl Group {
             current: None,
             range,
             follow,
+            given: HashMap::new(),
+            place: None,
             log: String::new(),
             line: Vec::new(),
         };
@@ -72,7 +80,12 @@ impl Group {
                 stats.text_bytes += lines.text_bytes - before.0;
                 stats.read_bytes += lines.read_bytes() - before.1;
                 match step {
-                    Step::Line => return Ok(true),
+                    Step::Line => {
+                        if self.was_given() {
+                            continue;
+                        }
+                        return Ok(true);
+                    }
                     Step::Damage(from, to, what) => {
                         damage.push(Damage { path: source.path.clone(), offset: from, end: to, what });
                         continue;
@@ -90,10 +103,30 @@ impl Group {
                 }
             }
             self.current = self.open_next(damage)?;
+            self.place = None;
             let Some((source, _)) = &self.current else { return Ok(false) };
             stats.files += 1;
             stats.file_bytes += source.path.metadata().map_or(0, |found| found.len());
         }
+    }
+
+    /// Whether the line was given when its file was another one.
+    fn was_given(&mut self) -> bool {
+        if !self.follow {
+            return false;
+        }
+        let (first, lines, before) = self.place.get_or_insert_with(|| {
+            let mut hasher = DefaultHasher::new();
+            self.line.hash(&mut hasher);
+            let first = hasher.finish();
+            (first, 0, self.given.get(&first).copied().unwrap_or(0))
+        });
+        *lines += 1;
+        let known = *lines <= *before;
+        if !known {
+            self.given.insert(*first, *lines);
+        }
+        known
     }
 
     fn open_next(&mut self, damage: &mut Vec<Damage>) -> Result<Option<(Source, Lines)>, Error> {

@@ -50,6 +50,7 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
     let min = Duration::from_millis(limits::ROTATION_INTERVAL_MS_MIN);
     let rotation_interval =
         fields.get("fileRotationInterval").and_then(|tree| duration::read(tree, min, problems));
+    let rotation_aligned = aligned(fields, problems);
     let mode = fields.get("fileMode").and_then(|tree| mode(tree, problems)).unwrap_or(MODE_DEFAULT);
     Some(Spec {
         task: String::new(),
@@ -60,6 +61,7 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
         age_max,
         free_percent_min,
         rotation_interval,
+        rotation_aligned,
         mode,
         owner: Owner {
             user: account("fileUser", fields, problems),
@@ -69,6 +71,18 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
         on_full: word("onFull", &ON_FULL, fields, problems).unwrap_or_default(),
         definition: Definition::default(),
     })
+}
+
+/// Whether files end with the clock.
+fn aligned(fields: &Fields<'_>, problems: &mut Problems) -> bool {
+    let given = fields.get("fileRotationAligned").and_then(|tree| tree.boolean(problems));
+    if let (Some(true), None, Some(entry)) =
+        (given, fields.get("fileRotationInterval"), fields.entry("fileRotationAligned"))
+    {
+        let message = "files are aligned to multiples of fileRotationInterval, and none is given; add e.g. `fileRotationInterval: 1h`";
+        problems.error(&entry.place, message);
+    }
+    given.unwrap_or(false)
 }
 
 /// The task as it was configured, as JSON: what a file's header says of it.

@@ -22,6 +22,7 @@ const OURS: &[&str] = &[
     "compression",
     "compressionLevel",
     "fileRotationInterval",
+    "fileRotationAligned",
     "fileMaxAge",
     "fileMaxTotalMb",
     "fileMinFreePercent",

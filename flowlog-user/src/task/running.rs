@@ -370,6 +370,7 @@ mod tests {
             age_max: None,
             free_percent_min: None,
             rotation_interval: None,
+            rotation_aligned: false,
             mode: 0o640,
             owner: Owner::default(),
             sync: Sync::None,

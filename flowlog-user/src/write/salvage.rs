@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -7,7 +7,9 @@ use rustix::fs::fsync;
 
 use super::finish::finish;
 use super::folder::Folder;
+use super::mend::{Mended, frame, last_line, mend_lines, mend_zstd};
 use super::name::Names;
+use super::notice::Notices;
 use super::owner::Ids;
 use super::{Compression, Error, Spec};
 
@@ -21,28 +23,57 @@ pub struct Salvaged {
     pub path: PathBuf,
     /// Whole records in it.
     pub records: u64,
-    /// Its end is missing: an unfinished frame or half a line. What was flushed can be read.
+    /// Its end was missing, or it cannot be read to its end. What was flushed can be read.
     pub damaged: bool,
 }
 
-/// Gives a live file that holds something its finished name.
+/// Gives a live file that holds something its finished name, once its end is mended and a last line says `why` it has
+/// none of its own. What cannot be mended (no space, no file of ours) is kept as it is.
 pub(super) fn salvage(
     folder: &Folder,
     names: &Names,
     spec: &Spec,
     owner: Ids,
-    file: &mut File,
+    (notices, why): (&Notices, &str),
+    file: File,
 ) -> Result<Salvaged, Error> {
-    let content = inspect(file, spec.compression).map_err(|error| folder.io("read", &names.live, error))?;
-    let first_ns = match content.first_ns {
-        Some(ns) => ns,
-        None => modified_ns(file).map_err(|error| folder.io("examine", &names.live, error))?,
-    };
-    fsync(&*file).map_err(|error| folder.io("sync", &names.live, error))?;
-    let name = finish(folder, names, spec, owner, file, first_ns)?;
-    Ok(Salvaged { path: folder.path.join(name), records: content.records, damaged: content.damaged })
+    let failed = |what: &'static str| move |error: io::Error| folder.io(what, &names.live, error);
+    let at_ns = modified_ns(&file).map_err(failed("examine"))?;
+    let spare = file.try_clone().map_err(failed("examine"))?;
+    let (mut file, mended) = match spec.compression {
+        Compression::Zstd { .. } => mend_zstd(folder, names, spec.mode, file),
+        Compression::Gzip | Compression::None => {
+            mend_lines(&file).map_err(failed("mend")).map(|mended| (file, mended))
+        }
+    }
+    .unwrap_or_else(|error| {
+        tracing::warn!(%error, "the file is kept as it was left");
+        (spare, Mended::Unreadable)
+    });
+    let content = inspect(&mut file, spec.compression).map_err(failed("read"))?;
+    if matches!(mended, Mended::Open | Mended::Cut) && content.records > 0 {
+        let line = last_line(notices, why, at_ns);
+        if let Err(error) = say(&file, spec.compression, &line) {
+            tracing::warn!(task = spec.task, %error, "the file gets no last line");
+        }
+    }
+    owner.own(folder, &file, &names.live)?;
+    fsync(&file).map_err(|error| folder.io("sync", &names.live, error))?;
+    let name = finish(folder, names, spec, owner, &mut file, content.first_ns.unwrap_or(at_ns))?;
+    let damaged = content.damaged || mended != Mended::Nothing;
+    Ok(Salvaged { path: folder.path.join(name), records: content.records, damaged })
 }
 
+/// Appends a line, or takes back what of it is there.
+fn say(file: &File, compression: Compression, line: &str) -> io::Result<()> {
+    let before = file.metadata()?.len();
+    let bytes = match compression {
+        Compression::Zstd { .. } => frame(line.as_bytes())?,
+        Compression::Gzip | Compression::None => line.as_bytes().to_vec(),
+    };
+    let mut to = file;
+    to.write_all(&bytes).or_else(|error| file.set_len(before).and(Err(error)))
+}
 #[derive(Default)]
 struct Content {
     records: u64,

@@ -23,6 +23,8 @@ pub struct Spec {
     pub free_percent_min: Option<u8>,
     /// Time after a file's first record at which it is finished.
     pub rotation_interval: Option<Duration>,
+    /// Whether files end with the clock: at whole multiples of that interval in UTC.
+    pub rotation_aligned: bool,
     /// Permission bits of the files.
     pub mode: u32,
     /// Whose files they are.
