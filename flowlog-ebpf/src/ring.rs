@@ -13,7 +13,7 @@ use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::helpers::generated::bpf_ringbuf_query;
 use aya_ebpf::maps::ring_buf::RingBufEntry;
 use core::ptr;
-use flowlog_abi::{FlowEntry, FlowKey, Ledger, REPORT_END, Report};
+use flowlog_abi::{Around, FlowEntry, FlowKey, Ledger, REPORT_END, Report};
 use flowlog_ebpf::{Packet, Sight, acknowledge, reopen, reopens, wants_report, write_alone, write_report};
 
 /// Connection ids of packets reported alone have this bit, so that they never meet those of entries.
@@ -141,7 +141,13 @@ fn note_sent(ledger: &mut Ledger, said: &Report) {
 /// Reports one packet that found no place in the table, while the ring is less than half full: a flood of such
 /// packets must not starve the reports of connections.
 #[inline(always)]
-pub(crate) fn report_alone(packet: &Packet, key: &FlowKey, direction: usize, sight: &Sight) -> Fate {
+pub(crate) fn report_alone(
+    packet: &Packet,
+    around: Option<&Around>,
+    key: &FlowKey,
+    direction: usize,
+    sight: &Sight,
+) -> Fate {
     let Some(ledger) = ledger() else { return Fate::Lost };
     let ring = ptr::from_ref(&FLOWLOG_RING).cast_mut().cast();
     // SAFETY: the ring's own map.
@@ -160,9 +166,12 @@ pub(crate) fn report_alone(packet: &Packet, key: &FlowKey, direction: usize, sig
     };
     let connection = connection_id(ledger.ring_records) | ALONE_ID;
     let said = in_place(&mut record);
-    // SAFETY: 112 bytes of integers, aligned to 8.
-    unsafe { clear(&raw mut said.directions) };
-    write_alone(said, packet, key, direction, sight, connection);
+    // SAFETY: 112 and 96 bytes of integers, aligned to 8.
+    unsafe {
+        clear(&raw mut said.directions);
+        clear(&raw mut said.around);
+    }
+    write_alone(said, packet, around, key, direction, sight, connection);
     ledger.ring_records += 1;
     record.submit(NO_WAKEUP);
     Fate::Alone

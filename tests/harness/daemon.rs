@@ -73,7 +73,10 @@ impl Daemon {
             .arg(logs)
             .arg("--state-dir")
             .arg(logs.with_file_name("state"))
+            // Namespaces share /run; and loopback may be down; whoever asks for a place of its own gets it through `more`.
             .args(["-o", "json"])
+            .env("FLOWLOG_SOCKET", "none")
+            .env("FLOWLOG_LISTEN", "none")
             .args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().context("cannot start flowlog")?;

@@ -4,6 +4,7 @@
 
 pub mod capture;
 pub mod daemon;
+pub mod http;
 pub mod measure;
 pub mod netns;
 pub mod records;

@@ -17,3 +17,5 @@ mod reload;
 mod removal;
 mod reporting;
 mod reusing;
+mod serving;
+mod tunnels;

@@ -7,6 +7,7 @@
 pub mod live;
 pub mod replay;
 pub mod rules;
+pub mod tunnels;
 
 use flowlog_abi::{Counters, Ledger, Report};
 
@@ -41,6 +42,8 @@ pub struct CaptureLedger {
     pub table_packets: u64,
     /// Layer-2 bytes of the same.
     pub table_bytes: u64,
+    /// Connections in the table.
+    pub table_entries: u64,
     /// Records taken from the ring.
     pub ring_taken: u64,
     /// All hooks are detached and everything is drained, so the sums are exact.

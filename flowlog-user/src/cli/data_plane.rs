@@ -1,8 +1,8 @@
 //! The threads of the data plane: one that drains the kernel, one that works through batches.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,11 @@ use flowlog_user::clock::{Clock, monotonic_ns};
 use flowlog_user::decode::{Cadences, Counts, Decoder, Flows};
 use flowlog_user::enrich;
 use flowlog_user::limits::CADENCES_MAX;
-use flowlog_user::metrics::TaskCounters;
 use flowlog_user::pipeline::{Applied, Batch, Pipeline, Swap};
 use flowlog_user::record::Node;
 use flowlog_user::record::rules::Rules;
+use flowlog_user::server::board::{Board, View};
+use flowlog_user::server::ledger::Books;
 use flowlog_user::task::Finished;
 
 use tokio::sync::oneshot;
@@ -41,23 +42,30 @@ const HURRY: Duration = Duration::from_millis(2);
 pub(crate) struct Control {
     /// Set to stop in order.
     pub(crate) stop: AtomicBool,
-    /// Set while somebody looks at [`Control::seen`].
-    pub(crate) shown: AtomicBool,
     /// Set while other tasks are on their way, so that they do not wait for an idle ring.
     pub(crate) hurry: AtomicBool,
     /// Set when the capture has stopped by itself.
     pub(crate) failed: AtomicBool,
-    seen: Mutex<Seen>,
+    /// Where the capture thread tells what it has seen.
+    pub(crate) board: Arc<Board>,
 }
 
 impl Control {
     /// What has been seen so far.
     pub(crate) fn seen(&self) -> Seen {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tell(&self, seen: Seen) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        let mut seen = Seen::default();
+        if let Some(view) = self.board.view() {
+            seen.connections = view.books.capture.kernel.connections;
+            let packets = view.books.packets();
+            seen.shown = packets.seen.packets;
+            seen.packets = packets.counted.packets + packets.alone.packets;
+            seen.bytes = packets.counted.bytes + packets.alone.bytes;
+            seen.lost = packets.lost.packets;
+        }
+        for (_, task) in self.board.counters() {
+            seen.lost += task.dropped_queue_full.get() + task.dropped_write_error.get();
+        }
+        seen
     }
 }
 
@@ -75,8 +83,6 @@ pub(crate) struct Command {
     pub(crate) leaving: [bool; CADENCES_MAX],
     /// A cadence begins.
     pub(crate) begins: bool,
-    /// Of the tasks that will run.
-    pub(crate) counters: Vec<Arc<TaskCounters>>,
     /// Told what the pipeline has left, once the tasks are in force.
     pub(crate) done: oneshot::Sender<Applied>,
 }
@@ -123,7 +129,6 @@ impl DataPlane {
         commands: Receiver<Command>,
     ) -> anyhow::Result<Self> {
         let (sender, receiver): (SyncSender<Work>, Receiver<Work>) = sync_channel(BATCHES_WAITING);
-        let tasks = pipeline.running().map(|task| Arc::clone(task.counters())).collect();
         let work = Builder::new()
             .name("flowlog-work".into())
             .spawn(move || {
@@ -142,8 +147,7 @@ impl DataPlane {
         let node = Arc::new(snapshot(&live, &names)?);
         let (changes, decoder) = (live.changes(), Decoder::new(cadences));
         let clock = Clock::measure();
-        let capture =
-            Capture { live, clock, decoder, names, node, changes, tasks, control, sender, commands };
+        let capture = Capture { live, clock, decoder, names, node, changes, control, sender, commands };
         let capture = Builder::new()
             .name("flowlog-capture".into())
             .spawn(move || capture.run())
@@ -172,7 +176,6 @@ struct Capture {
     node: Arc<Node>,
     /// [`Live::changes`] as of `node`.
     changes: u64,
-    tasks: Vec<Arc<TaskCounters>>,
     control: Arc<Control>,
     sender: SyncSender<Work>,
     commands: Receiver<Command>,
@@ -198,7 +201,7 @@ impl Capture {
 
     /// Drains the kernel until told to stop.
     fn poll(&mut self, out: &mut Flows) -> anyhow::Result<()> {
-        let mut told = Instant::now();
+        let mut told: Option<Instant> = None;
         while !self.control.stop.load(Ordering::Relaxed) {
             let now = self.clock.again();
             if now.step_ns(self.clock).abs() > STEP_NS {
@@ -216,8 +219,8 @@ impl Capture {
             }
             self.hand_on(out);
             self.obey()?;
-            if self.control.shown.load(Ordering::Relaxed) && told.elapsed() >= TELL {
-                told = Instant::now();
+            if told.is_none_or(|told| told.elapsed() >= TELL) {
+                told = Some(Instant::now());
                 self.tell()?;
             }
             self.live.wait(if self.control.hurry.load(Ordering::Relaxed) { HURRY } else { TELL });
@@ -236,7 +239,6 @@ impl Capture {
                 self.live.standing(|report| decoder.stand(report, command.leaving, clock, &mut last))?;
             }
             self.decoder.change(command.cadences, monotonic_ns());
-            self.tasks = command.counters;
             let some = last.iter().any(|flows| !flows.is_empty());
             let last = some.then(|| Batch { flows: last, node: Arc::clone(&self.node) });
             let _ = self.sender.send(Work::Swap(command.swap, last, command.done));
@@ -254,18 +256,10 @@ impl Capture {
     }
 
     fn tell(&self) -> Result<(), live::Error> {
-        let ledger = self.live.ledger()?;
-        let mut seen = Seen { connections: ledger.kernel.connections, ..Seen::default() };
-        for (_, _, counters) in &ledger.hooks {
-            seen.shown += counters.seen_packets;
-            seen.packets += counters.counted_packets + counters.alone_packets;
-            seen.bytes += counters.counted_bytes + counters.alone_bytes;
-            seen.lost += counters.lost_packets;
-        }
-        let dropped =
-            self.tasks.iter().map(|task| task.dropped_queue_full.get() + task.dropped_write_error.get());
-        seen.lost += dropped.sum::<u64>();
-        self.control.tell(seen);
+        // Before the kernel's counters, which run on: so more was sent than is decoded, never the other way round.
+        let decode = self.decoder.counts();
+        let books = Books { capture: self.live.ledger()?, decode, ..Books::default() };
+        self.control.board.tell(View { books, interfaces: self.live.interfaces(), taken: Instant::now() });
         Ok(())
     }
 }

@@ -16,7 +16,10 @@ pub(crate) mod open_files;
 mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
+mod serve;
+pub(crate) mod status;
 mod summary;
+mod systemd;
 mod tasks;
 mod triggers;
 pub(crate) mod verify;
@@ -25,6 +28,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flowlog_user::capture::tunnels::TunnelMode;
 use flowlog_user::enrich::snapshot;
 use jiff::SignedDuration;
 
@@ -72,6 +76,8 @@ pub(crate) enum Command {
     Replay(replay::ReplayArgs),
     /// Say which tasks take a flow, and which clause of their filters decided.
     Explain(explain::ExplainArgs),
+    /// Ask the running daemon how it is: tasks, ledger, interfaces; exit code 0 when healthy.
+    Status(status::StatusArgs),
     /// List this machine's interfaces: role, and why some are left out.
     Interfaces(interfaces::InterfacesArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.
@@ -105,10 +111,25 @@ pub(crate) struct NodeArgs {
     /// Time between two `update` records of a connection while its traffic flows.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "FLOWLOG_ACTIVE_TIMEOUT")]
     pub(crate) active_timeout: SignedDuration,
+    /// Which packet of a tunnel's two (VXLAN, Geneve, GRE, IP in IP) is a flow [default: the inner one where the tunnel
+    /// ends on this node, else the outer one].
+    #[arg(long, value_enum, env = "FLOWLOG_TUNNEL")]
+    pub(crate) tunnel: Option<Tunnel>,
     /// Silence after which a connection is over, for every protocol or for one (`udp=30s`, also icmp, tcp, tcp-opening,
     /// other) [default: udp=30s icmp=10s tcp=300s tcp-opening=30s other=60s; 5 s after FIN or RST in any case].
     #[arg(long, value_name = "[PROTOCOL=]DURATION", value_parser = idle_timeout, env = "FLOWLOG_IDLE_TIMEOUT")]
     pub(crate) idle_timeout: Vec<(IdleOf, SignedDuration)>,
+}
+
+/// Which packet of a tunnel's two is a flow.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Tunnel {
+    /// The inner one, wherever it can be read.
+    Inner,
+    /// The outer one.
+    Outer,
+    /// Both, each for itself.
+    Both,
 }
 
 /// What an idle timeout is for.
@@ -179,6 +200,17 @@ impl NodeArgs {
     pub(crate) fn full_name(&self) -> anyhow::Result<String> {
         let (node, cluster) = self.names();
         Ok(snapshot(node.as_deref(), cluster.as_deref(), BTreeMap::new(), Vec::new())?.name)
+    }
+
+    /// What `--tunnel` asks for.
+    #[must_use]
+    pub(crate) const fn tunnel_mode(&self) -> TunnelMode {
+        match self.tunnel {
+            None => TunnelMode::Auto,
+            Some(Tunnel::Inner) => TunnelMode::Inner,
+            Some(Tunnel::Outer) => TunnelMode::Outer,
+            Some(Tunnel::Both) => TunnelMode::Both,
+        }
     }
 
     /// The timeouts in the kernel side's unit.

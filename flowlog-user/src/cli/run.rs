@@ -11,21 +11,24 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use flowlog_user::capture::live::{self, HookMode, Live};
+use flowlog_user::clock::wall_ns;
 use flowlog_user::enrich::Enricher;
 use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
 use flowlog_user::pipeline::{Pipeline, files};
 use flowlog_user::record::rules::Rules;
+use flowlog_user::server::board::{Board, Facts};
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::Overflow;
 use flowlog_user::write::{Error, Roots, StateDir};
 use jiff::SignedDuration;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::data_plane::{Control, DataPlane, Done};
 use super::live_line::LiveLine;
 use super::reload::Reload;
+use super::serve::ServeArgs;
 use super::triggers::Triggers;
-use super::{Format, NodeArgs, summary, tasks};
+use super::{Format, NodeArgs, summary, systemd, tasks};
 
 /// How long a stop may take before another signal cuts it short.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -68,9 +71,23 @@ pub(crate) struct RunArgs {
     /// Size of the ring buffer between kernel and daemon; a power of two.
     #[arg(long, value_name = "BYTES", default_value_t = RING_BYTES, value_parser = ring_bytes, env = "FLOWLOG_RING_BYTES")]
     ring_bytes: u32,
+    /// Where a packet that crosses several interfaces counts.
+    #[arg(long, value_enum, default_value = "once", env = "FLOWLOG_OBSERVATION")]
+    observation: Observation,
+    #[command(flatten)]
+    serve: ServeArgs,
     /// How programs are attached: TCX links where the kernel has them, else filters on clsact.
     #[arg(long, value_enum, default_value = "auto")]
     hook: Hook,
+}
+
+/// Where a packet counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Observation {
+    /// Once on this node, where it was seen first.
+    Once,
+    /// Once at each interface; each has flows of its own.
+    All,
 }
 
 /// How programs are attached.
@@ -128,6 +145,8 @@ fn options(arguments: &RunArgs, rules: Rules) -> live::Options {
             Hook::Tcx => HookMode::Tcx,
             Hook::Clsact => HookMode::Clsact,
         },
+        tunnel: arguments.node.tunnel_mode(),
+        observe_all: arguments.observation == Observation::All,
         table_entries: arguments.table_entries,
         ring_bytes: arguments.ring_bytes,
         timeouts: arguments.node.timeouts(),
@@ -150,19 +169,37 @@ fn state(arguments: &RunArgs) -> anyhow::Result<Option<Arc<StateDir>>> {
     }
 }
 
+fn facts(arguments: &RunArgs, node: &str) -> Facts {
+    Facts {
+        node: node.to_owned(),
+        table_entries_max: arguments.table_entries,
+        ring_bytes: arguments.ring_bytes,
+        started_ns: wall_ns(),
+    }
+}
+
 async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     // Before anything is attached or opened: from here on a signal means an orderly stop, or a reload.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let control = Arc::new(Control::default());
+    let listeners = arguments.serve.listen().await?;
+    let node = arguments.node.full_name()?;
+    let board = Arc::new(Board::new(facts(arguments, &node)));
+    let control = Arc::new(Control { board: Arc::clone(&board), ..Control::default() });
     let mut triggers = Triggers::new(Arc::clone(&control))?;
 
     let active_ns = arguments.node.timeouts().active_ns;
-    let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?));
+    let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&node));
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
-    let (mut reload, built) =
-        Reload::start(&arguments.node.tasks, roots, state(arguments)?, active_ns, &mut pipeline)?;
+    let (mut reload, built) = Reload::start(
+        &arguments.node.tasks,
+        roots,
+        state(arguments)?,
+        active_ns,
+        &mut pipeline,
+        Arc::clone(&board),
+    )?;
     let live = match Live::start(&options(arguments, reload.rules())) {
         Ok(live) => live,
         Err(error) => {
@@ -182,8 +219,23 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     triggers.before(reload.config());
     triggers.after(true, reload.next_phase_ns());
 
+    let _socket = listeners.serve(&board);
+    systemd::ready();
+    serve(arguments, &control, &mut triggers, &mut reload, [&mut interrupt, &mut terminate]).await;
+    systemd::stopping();
+    control.stop.store(true, Ordering::Relaxed);
+    stop(plane, reload, arguments.output).await
+}
+
+/// Takes changes of the tasks and shows what is seen, until somebody or something says stop.
+async fn serve(
+    arguments: &RunArgs,
+    control: &Control,
+    triggers: &mut Triggers,
+    reload: &mut Reload,
+    [interrupt, terminate]: [&mut Signal; 2],
+) {
     let mut line = arguments.live.then(LiveLine::new);
-    control.shown.store(line.is_some(), Ordering::Relaxed);
     let mut tick = tokio::time::interval(Duration::from_millis(if line.is_some() { 250 } else { 1_000 }));
     let end = arguments.time.and_then(|time| Duration::try_from(time).ok()).unwrap_or(Duration::MAX);
     let ended = tokio::time::sleep(end);
@@ -195,7 +247,9 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             () = &mut ended => break,
             cause = triggers.next(reload.config()) => {
                 triggers.before(reload.config());
+                systemd::reloading(cause);
                 let again = reload.look(cause).await;
+                systemd::ready();
                 triggers.after(again, reload.next_phase_ns());
             }
             _ = tick.tick() => {
@@ -211,8 +265,6 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     if let Some(line) = &line {
         line.clear();
     }
-    control.stop.store(true, Ordering::Relaxed);
-    stop(plane, reload, arguments.output).await
 }
 
 /// Waits until everything is drained and closed, or until somebody asks again.

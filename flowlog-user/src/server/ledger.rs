@@ -40,6 +40,12 @@ impl Sum {
     pub const fn closes(&self) -> bool {
         self.left == self.right
     }
+
+    /// By how much it does not.
+    #[must_use]
+    pub const fn gap(&self) -> u64 {
+        self.left.abs_diff(self.right)
+    }
 }
 
 /// Packets and layer-2 bytes by outcome, over all hooks or of one.
@@ -54,6 +60,7 @@ pub struct Packets {
     pub not_ip: Amount,
     pub alone: Amount,
     pub lost: Amount,
+    pub inner: Amount,
 }
 
 /// Packets with their bytes.
@@ -76,6 +83,7 @@ impl Packets {
             (&mut self.not_ip, c.not_ip_packets, c.not_ip_bytes),
             (&mut self.alone, c.alone_packets, c.alone_bytes),
             (&mut self.lost, c.lost_packets, c.lost_bytes),
+            (&mut self.inner, c.inner_packets, c.inner_bytes),
         ];
         for (amount, packets, bytes) in pairs {
             amount.packets += packets;
@@ -104,15 +112,21 @@ impl Books {
         sum
     }
 
+    /// The sums of one hook's packets and bytes.
+    #[must_use]
+    pub fn of_hook((_, _, counters): &(String, &'static str, Counters)) -> [Sum; 2] {
+        let mut packets = Packets::default();
+        packets.add(counters);
+        seen(&packets)
+    }
+
     /// Every sum of the ledger, outermost first. Exact once the capture has stopped.
     #[must_use]
     pub fn sums(&self) -> Vec<Sum> {
         let (capture, decode) = (&self.capture, &self.decode);
         let packets = self.packets();
-        let parts = packets.parts();
-        let mut sums = vec![
-            sum("packets seen at the hooks", packets.seen.packets, parts.packets),
-            sum("bytes seen at the hooks", packets.seen.bytes, parts.bytes),
+        let mut sums = seen(&packets).to_vec();
+        sums.extend([
             sum(
                 "packets counted in the table",
                 packets.counted.packets,
@@ -135,7 +149,7 @@ impl Books {
             ),
             sum("packets reported alone", packets.alone.packets, decode.alone_packets),
             sum("packets in last reports", capture.ended_packets, decode.ended_packets),
-        ];
+        ]);
         if let Some(recorded) = self.recorded {
             sums.push(sum("lines of recorded events", recorded.lines, recorded.taken + recorded.malformed));
         }
@@ -194,7 +208,8 @@ impl Books {
     }
 }
 
-fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
+/// One task's counters as JSON.
+pub(super) fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
     serde_json::json!({
         "task": name,
         "decoded": task.decoded.get(),
@@ -209,6 +224,14 @@ fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
         "notices": task.notices.get(),
         "trouble": task.trouble.get().as_deref(),
     })
+}
+
+fn seen(packets: &Packets) -> [Sum; 2] {
+    let parts = packets.parts();
+    [
+        sum("packets seen at the hooks", packets.seen.packets + packets.inner.packets, parts.packets),
+        sum("bytes seen at the hooks", packets.seen.bytes + packets.inner.bytes, parts.bytes),
+    ]
 }
 
 fn sum(name: &str, left: u64, right: u64) -> Sum {

@@ -13,6 +13,7 @@ use flowlog_abi::{Counters, FlowEntry, FlowKey, LAYOUT_ID, Ledger, names};
 use crate::clock;
 
 use super::rules::{Held, RuleMaps};
+use super::tunnel_maps::TunnelMaps;
 use super::{Error, Options};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("FLOWLOG_EBPF_OBJECT"));
@@ -35,6 +36,7 @@ pub(super) struct Loaded {
     pub(super) reasons: PerCpuArray<MapData, u64>,
     pub(super) observed: HashMap<MapData, u32, u32>,
     pub(super) rules: RuleMaps,
+    pub(super) tunnels: TunnelMaps,
     /// Hands what the programs logged to `tracing`.
     pub(super) flush_log: Box<dyn FnMut() + Send>,
 }
@@ -42,7 +44,9 @@ pub(super) struct Loaded {
 /// Loads everything and runs the self-test. Nothing is attached yet.
 pub(super) fn load(options: &Options) -> Result<Loaded, Error> {
     let mut ebpf = load_object(options)?;
-    load_programs(&mut ebpf, &BTreeSet::from([names::MARK_PROGRAM, names::SELF_TEST_PROGRAM]))?;
+    let mut first = BTreeSet::from([names::MARK_PROGRAM, names::SELF_TEST_PROGRAM]);
+    first.extend(names::HANDOVER_PROGRAMS);
+    load_programs(&mut ebpf, &first)?;
     // A program that is loaded later finds its maps by descriptor, so each map that is taken here must stay open.
     let mut flush_log: Box<dyn FnMut() + Send> = match EbpfLogger::init(&mut ebpf) {
         Ok(mut logger) => Box::new(move || logger.flush()),
@@ -60,7 +64,14 @@ pub(super) fn load(options: &Options) -> Result<Loaded, Error> {
         _ => Err(std::io::Error::other("not a hash map")),
     }
     .map_err(|error| Error::map(names::FLOWS, "open", error))?;
+    let mut tunnels = TunnelMaps::new(
+        typed(take(&mut ebpf, names::TUNNELS)?, names::TUNNELS)?,
+        typed(take(&mut ebpf, names::OWN_ADDRESSES)?, names::OWN_ADDRESSES)?,
+        typed(take(&mut ebpf, names::HANDOVER)?, names::HANDOVER)?,
+    );
+    tunnels.connect(&mut ebpf)?;
     Ok(Loaded {
+        tunnels,
         ring: typed(take(&mut ebpf, names::RING)?, names::RING)?,
         flows: typed(flows, names::FLOWS)?,
         flows_fd,
@@ -96,6 +107,7 @@ fn load_object(options: &Options) -> Result<Ebpf, Error> {
         .override_global(names::GLOBAL_ACTIVE_NS, &options.timeouts.active_ns, true)
         .override_global(names::GLOBAL_CONNECTION_BASE, &connection_base, true)
         .override_global(names::GLOBAL_REPORT_START, &report_start, true)
+        .override_global(names::GLOBAL_OBSERVE_ALL, &u32::from(options.observe_all), true)
         .override_global(names::GLOBAL_CPUS, &cpus, true)
         .map_max_entries(names::FLOWS, options.table_entries)
         .map_max_entries(names::RING, options.ring_bytes)

@@ -13,6 +13,7 @@ mod links;
 mod load;
 mod netlink;
 mod options;
+mod passages;
 mod preflight;
 mod removal;
 mod roles;
@@ -21,6 +22,7 @@ mod select;
 mod stale;
 mod standing;
 mod sweep;
+mod tunnel_maps;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -202,9 +204,11 @@ impl Live {
         for (slot, name, side) in self.watched.slots() {
             hooks.push((name.to_owned(), side.name(), ledger::hook(&self.loaded.hooks, slot)?));
         }
+        let kernel = ledger::kernel(&self.loaded.ledger)?;
         Ok(CaptureLedger {
             hooks,
-            kernel: ledger::kernel(&self.loaded.ledger)?,
+            table_entries: kernel.connections.saturating_sub(kernel.reopened + self.removed),
+            kernel,
             reasons: ledger::reasons(&self.loaded.reasons)?,
             ended_packets: self.ended.packets,
             ended_bytes: self.ended.bytes,
