@@ -111,3 +111,6 @@ pub const REPACK_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of records in a flush, on average, from which frames and flushes cost little (5 %) as they are.
 pub const REPACK_FLUSH_BYTES_MAX: u64 = 48 << 10;
+
+/// Milliseconds after which a write or sync that has not returned is trouble.
+pub const HANG_MS: u64 = 3_000;

@@ -213,6 +213,7 @@ fn write_all(
             Some(at) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
             None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
+        shared.counters.trouble.busy(true);
         let asked = shared.reshape.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(spec) = asked {
             desk.close();
@@ -228,9 +229,11 @@ fn write_all(
             Err(RecvTimeoutError::Timeout) => desk.tick(),
             Err(RecvTimeoutError::Disconnected) => break,
         }
+        shared.counters.trouble.busy(false);
     }
     desk.say_goodbye();
     desk.close();
+    shared.counters.trouble.busy(false);
     desk.last_file
 }
 

@@ -44,8 +44,10 @@ impl Folder {
     pub(super) fn reopen(&mut self) -> Result<(), Error> {
         let (path, fd) = open_root(&self.root.0)?;
         self.root = (path, fd);
-        self.fd =
-            open_below(&self.root.1, &self.below).map_err(|error| self.io("open the folder", "", error))?;
+        self.fd = open_below(&self.root.1, &self.below).map_err(|error| match error {
+            Errno::LOOP => Error::Link { task: self.task.clone(), path: self.path.clone() },
+            other => self.io("open the folder", "", other),
+        })?;
         Ok(())
     }
 

@@ -448,6 +448,10 @@ pub(super) mod tests;
 mod mend_tests;
 
 #[cfg(test)]
+#[path = "race_tests.rs"]
+mod race_tests;
+
+#[cfg(test)]
 #[path = "frame_tests.rs"]
 mod frame_tests;
 
