@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => cli::explain::explain(&explain),
         Command::Status(status) => cli::status::status(&status),
         Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),
+        Command::Schema(schema) => cli::schema::schema(&schema),
         Command::Completions(completions) => cli::completions::completions(&completions),
     };
     match outcome {

@@ -64,8 +64,27 @@ impl Daemon {
     /// # Errors
     /// When the process cannot be started.
     pub fn spawn(netns: &Netns, tasks: &Path, logs: &Path, more: &[&str]) -> Result<Self> {
-        let mut command: Command = netns.command(binary().to_str().context("a plain path")?);
+        Self::spawn_through(netns, &[], tasks, logs, more)
+    }
+
+    /// The same behind a program that becomes it, with its arguments.
+    ///
+    /// # Errors
+    /// As [`Self::spawn`].
+    pub fn spawn_through(
+        netns: &Netns,
+        prefix: &[&str],
+        tasks: &Path,
+        logs: &Path,
+        more: &[&str],
+    ) -> Result<Self> {
+        let binary = binary();
+        let words: Vec<&str> =
+            prefix.iter().copied().chain([binary.to_str().context("a plain path")?]).collect();
+        let (program, arguments) = words.split_first().context("a program")?;
+        let mut command: Command = netns.command(program);
         command
+            .args(arguments)
             .arg("run")
             .arg("--tasks")
             .arg(tasks)

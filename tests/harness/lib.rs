@@ -3,7 +3,9 @@
 //! rounds measured in turn, and their judgement.
 
 pub mod capture;
+pub mod corpus;
 pub mod daemon;
+pub mod guest;
 pub mod http;
 pub mod measure;
 pub mod netns;

@@ -2,6 +2,7 @@
 //! root. `end_to_end` and `lifecycle` run the daemon between hosts of their own; the rest attaches nothing.
 #![cfg(test)]
 
+mod confined;
 mod counting;
 mod end_to_end;
 mod fragments;

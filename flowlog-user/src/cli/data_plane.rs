@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 
 use super::Names;
 use super::live_line::Seen;
+use super::privileged::{Pending, Privileged};
 
 /// Flows that are handed on together.
 const BATCH_FLOWS: usize = 4096;
@@ -34,16 +35,15 @@ const BATCHES_WAITING: usize = 16;
 /// How often the capture thread tells what it has seen.
 const TELL: Duration = Duration::from_millis(500);
 
-/// How long the capture thread waits at most while other tasks are on their way.
-const HURRY: Duration = Duration::from_millis(2);
+/// How long after a change of tasks the kernel goes on testing by rules that are wider than needed: changes come in
+/// series, and each narrowing would cost the next one a grace period.
+const NARROW_AFTER: Duration = Duration::from_millis(250);
 
 /// What the control plane and the data plane share.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     /// Set to stop in order.
     pub(crate) stop: AtomicBool,
-    /// Set while other tasks are on their way, so that they do not wait for an idle ring.
-    pub(crate) hurry: AtomicBool,
     /// Set when the capture has stopped by itself.
     pub(crate) failed: AtomicBool,
     /// Where the capture thread tells what it has seen.
@@ -71,9 +71,9 @@ impl Control {
 
 /// Other tasks from now on.
 pub(crate) struct Command {
-    /// For the kernel, before the change.
+    /// For the kernel, before the change: whatever the tasks before and the tasks after it want.
     pub(crate) widened: Rules,
-    /// For the kernel, after it.
+    /// For the kernel, some time after it.
     pub(crate) narrowed: Rules,
     /// For the pipeline.
     pub(crate) swap: Swap,
@@ -91,6 +91,18 @@ pub(crate) struct Command {
 enum Work {
     Batch(Batch),
     Swap(Swap, Option<Batch>, oneshot::Sender<Applied>),
+}
+
+/// The next work, and until it comes what tasks have added up; nothing when there will be no more.
+fn next(receiver: &Receiver<Work>, pipeline: &mut Pipeline) -> Option<Work> {
+    loop {
+        let Some(pause) = pipeline.give_out() else { return receiver.recv().ok() };
+        match receiver.recv_timeout(pause) {
+            Ok(work) => return Some(work),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
 }
 
 /// What is left when the data plane has stopped.
@@ -111,16 +123,17 @@ type Captures = (CaptureLedger, Counts, Option<anyhow::Error>);
 /// The running threads.
 #[derive(Debug)]
 pub(crate) struct DataPlane {
-    capture: JoinHandle<Captures>,
+    capture: Pending<Captures>,
     work: JoinHandle<Vec<Finished>>,
 }
 
 impl DataPlane {
-    /// Starts both threads.
+    /// Starts the capture on the thread that may capture, and the worker.
     ///
     /// # Errors
     /// When a thread cannot be started.
     pub(crate) fn start(
+        privileged: &Privileged,
         live: Live,
         mut pipeline: Pipeline,
         cadences: Cadences,
@@ -132,7 +145,7 @@ impl DataPlane {
         let work = Builder::new()
             .name("flowlog-work".into())
             .spawn(move || {
-                for work in receiver {
+                while let Some(work) = next(&receiver, &mut pipeline) {
                     match work {
                         Work::Batch(batch) => pipeline.take(batch),
                         Work::Swap(swap, last, done) => {
@@ -147,11 +160,9 @@ impl DataPlane {
         let node = Arc::new(snapshot(&live, &names)?);
         let (changes, decoder) = (live.changes(), Decoder::new(cadences));
         let clock = Clock::measure();
-        let capture = Capture { live, clock, decoder, names, node, changes, control, sender, commands };
-        let capture = Builder::new()
-            .name("flowlog-capture".into())
-            .spawn(move || capture.run())
-            .context("cannot start a thread")?;
+        let capture =
+            Capture { live, clock, decoder, names, node, changes, control, sender, commands, narrow: None };
+        let capture = privileged.run(move || capture.run());
         Ok(Self { capture, work })
     }
 
@@ -160,9 +171,9 @@ impl DataPlane {
     /// # Errors
     /// When a thread has died.
     pub(crate) fn join(self) -> anyhow::Result<Done> {
-        let captured = self.capture.join();
+        let captured = self.capture.wait();
         let finished = self.work.join().map_err(|_| anyhow!("the working thread has died"))?;
-        let (capture, decode, error) = captured.map_err(|_| anyhow!("the capturing thread has died"))?;
+        let (capture, decode, error) = captured?;
         Ok(Done { capture, decode, finished, error })
     }
 }
@@ -179,6 +190,8 @@ struct Capture {
     control: Arc<Control>,
     sender: SyncSender<Work>,
     commands: Receiver<Command>,
+    /// What the kernel is to test by, and from when.
+    narrow: Option<(Rules, Instant)>,
 }
 
 impl Capture {
@@ -219,11 +232,12 @@ impl Capture {
             }
             self.hand_on(out);
             self.obey()?;
+            let quiet = self.narrow_when_due()?;
             if told.is_none_or(|told| told.elapsed() >= TELL) {
                 told = Some(Instant::now());
                 self.tell()?;
             }
-            self.live.wait(if self.control.hurry.load(Ordering::Relaxed) { HURRY } else { TELL });
+            self.live.wait(quiet.min(TELL));
         }
         Ok(())
     }
@@ -232,7 +246,7 @@ impl Capture {
     /// counted and not yet reported is divided by a look at its table.
     fn obey(&mut self) -> Result<(), live::Error> {
         while let Ok(command) = self.commands.try_recv() {
-            self.live.set_rules(&command.widened)?;
+            self.live.widen_rules(&command.widened)?;
             let mut last = self.decoder.flows();
             if command.begins || command.leaving.contains(&true) {
                 let (decoder, clock) = (&mut self.decoder, self.clock);
@@ -242,9 +256,23 @@ impl Capture {
             let some = last.iter().any(|flows| !flows.is_empty());
             let last = some.then(|| Batch { flows: last, node: Arc::clone(&self.node) });
             let _ = self.sender.send(Work::Swap(command.swap, last, command.done));
-            self.live.set_rules(&command.narrowed)?;
+            self.narrow = Some((command.narrowed, Instant::now() + NARROW_AFTER));
         }
-        Ok(())
+        // Nobody waits for this one; the next change would have to.
+        self.live.settle_rules()
+    }
+
+    /// Lets the kernel reject what no task wants any more. How long until that is due.
+    fn narrow_when_due(&mut self) -> Result<Duration, live::Error> {
+        let Some((_, due)) = &self.narrow else { return Ok(Duration::MAX) };
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero()
+            && let Some((rules, _)) = self.narrow.take()
+        {
+            self.live.set_rules(&rules)?;
+            return Ok(Duration::MAX);
+        }
+        Ok(left)
     }
 
     fn hand_on(&self, out: &mut Flows) {

@@ -6,6 +6,7 @@
 pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod completions;
+mod confine;
 mod data_plane;
 pub(crate) mod explain;
 mod flags;
@@ -13,9 +14,11 @@ pub(crate) mod interfaces;
 mod live_line;
 mod notes;
 pub(crate) mod open_files;
+mod privileged;
 mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod schema;
 mod serve;
 pub(crate) mod status;
 mod summary;
@@ -80,6 +83,8 @@ pub(crate) enum Command {
     Status(status::StatusArgs),
     /// List this machine's interfaces: role, and why some are left out.
     Interfaces(interfaces::InterfacesArgs),
+    /// Print the JSON schema of task files, for editors and CI, or a table of all keys.
+    Schema(schema::SchemaArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.
     Completions(completions::CompletionsArgs),
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 
 use anyhow::bail;
+use flowlog_user::capture::live::Waker;
 use flowlog_user::clock::{monotonic_ns, wall_ns};
 use flowlog_user::config::{Config, Decision, Look, News, Tasks};
 use flowlog_user::pipeline::{Applied, Built, Pipeline, Stage};
@@ -36,7 +37,7 @@ pub(crate) struct Reload {
     /// Tasks that were refused, and tasks whose file could not be opened, with what was said of it.
     refused: BTreeMap<(String, PathBuf), String>,
     failed: BTreeMap<String, String>,
-    commands: Option<Sender<Command>>,
+    commands: Option<(Sender<Command>, Waker)>,
 }
 
 impl Reload {
@@ -86,8 +87,8 @@ impl Reload {
     }
 
     /// From now on changes go through the data plane.
-    pub(crate) fn connect(&mut self, commands: Sender<Command>) {
-        self.commands = Some(commands);
+    pub(crate) fn connect(&mut self, commands: Sender<Command>, waker: Waker) {
+        self.commands = Some((commands, waker));
     }
 
     /// What the tasks that run want of the kernel.
@@ -124,7 +125,7 @@ impl Reload {
         let mut built = self.stage.build(&wanted);
         let mut applied = Applied::default();
         if built.changes
-            && let Some(commands) = &self.commands
+            && let Some((commands, waker)) = &self.commands
         {
             let (done, doing) = oneshot::channel();
             // Wide enough for both while the one becomes the other: nothing a task wants is ever rejected.
@@ -139,6 +140,7 @@ impl Reload {
             };
             // Both fail only when the data plane has stopped, which ends the daemon.
             if commands.send(command).is_ok() {
+                waker.wake();
                 applied = doing.await.unwrap_or_default();
             }
             let running = self.stage.running().len();

@@ -25,10 +25,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::data_plane::{Control, DataPlane, Done};
 use super::live_line::LiveLine;
+use super::privileged::Privileged;
 use super::reload::Reload;
 use super::serve::ServeArgs;
 use super::triggers::Triggers;
-use super::{Format, NodeArgs, summary, systemd, tasks};
+use super::{Format, NodeArgs, confine, summary, systemd, tasks};
 
 /// How long a stop may take before another signal cuts it short.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -77,7 +78,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     serve: ServeArgs,
     /// How programs are attached: TCX links where the kernel has them, else filters on clsact.
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", env = "FLOWLOG_HOOK")]
     hook: Hook,
 }
 
@@ -126,6 +127,7 @@ pub(crate) fn all(errors: &[Error]) -> anyhow::Error {
 /// When tasks are not valid, privileges or kernel are missing, a file cannot be opened, or an interface not attached;
 /// nothing stays attached or half written.
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
+    confine::keep_what_is_needed()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -169,6 +171,16 @@ fn state(arguments: &RunArgs) -> anyhow::Result<Option<Arc<StateDir>>> {
     }
 }
 
+/// The folders this daemon writes below.
+fn written<'a>(
+    arguments: &'a RunArgs,
+    with_state: bool,
+    socket: Option<&'a Path>,
+) -> impl Iterator<Item = &'a Path> {
+    let state = arguments.state_dir.as_deref().unwrap_or(Path::new(STATE_DIR));
+    arguments.log_root.iter().map(PathBuf::as_path).chain(with_state.then_some(state)).chain(socket)
+}
+
 fn facts(arguments: &RunArgs, node: &str) -> Facts {
     Facts {
         node: node.to_owned(),
@@ -186,36 +198,37 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let node = arguments.node.full_name()?;
     let board = Arc::new(Board::new(facts(arguments, &node)));
     let control = Arc::new(Control { board: Arc::clone(&board), ..Control::default() });
-    let mut triggers = Triggers::new(Arc::clone(&control))?;
+    let mut triggers = Triggers::new()?;
 
     let active_ns = arguments.node.timeouts().active_ns;
+    let privileged = Privileged::start()?;
     let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&node));
+    let state = state(arguments)?;
+    confine::keep_files_only()?;
+    confine::write_only_below(written(arguments, state.is_some(), listeners.socket_folder()))?;
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
-    let (mut reload, built) = Reload::start(
-        &arguments.node.tasks,
-        roots,
-        state(arguments)?,
-        active_ns,
-        &mut pipeline,
-        Arc::clone(&board),
-    )?;
-    let live = match Live::start(&options(arguments, reload.rules())) {
+    let (mut reload, built) =
+        Reload::start(&arguments.node.tasks, roots, state, active_ns, &mut pipeline, Arc::clone(&board))?;
+    let options = options(arguments, reload.rules());
+    let live = match privileged.run(move || Live::start(&options)).wait()? {
         Ok(live) => live,
         Err(error) => {
             pipeline.finish();
             return Err(error.into());
         }
     };
+    privileged.run(confine::only_capture).wait()??;
     let names = arguments.node.names();
     let (commands, obeyed) = channel();
-    reload.connect(commands);
+    let waker = live.waker();
+    reload.connect(commands, waker.clone());
     announce(&live, built.counters.len());
     if arguments.live {
         say_where(&reload.files());
     }
     let cadences = tasks::cadences(&built.cadences, active_ns);
-    let plane = DataPlane::start(live, pipeline, cadences, names, Arc::clone(&control), obeyed)?;
+    let plane = DataPlane::start(&privileged, live, pipeline, cadences, names, Arc::clone(&control), obeyed)?;
     triggers.before(reload.config());
     triggers.after(true, reload.next_phase_ns());
 
@@ -224,6 +237,7 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     serve(arguments, &control, &mut triggers, &mut reload, [&mut interrupt, &mut terminate]).await;
     systemd::stopping();
     control.stop.store(true, Ordering::Relaxed);
+    waker.wake();
     stop(plane, reload, arguments.output).await
 }
 

@@ -1,7 +1,7 @@
 //! Metrics, health and status of `flowlog run`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -91,6 +91,11 @@ fn without<T>(listener: Result<T, listen::Error>, consequence: &str) -> Option<T
 }
 
 impl Listeners {
+    /// The folder that the socket's file is removed from at the end.
+    pub(crate) fn socket_folder(&self) -> Option<&Path> {
+        self.unix.as_ref()?.1.path().parent()
+    }
+
     /// Serves what is on the board from now on, on this thread's runtime. The socket's file goes with what is returned.
     pub(crate) fn serve(self, board: &Arc<Board>) -> Option<SocketPlace> {
         let site = Arc::new(Site { board: Arc::clone(board), hubble_metrics: self.hubble_metrics });

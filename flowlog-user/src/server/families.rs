@@ -102,6 +102,24 @@ const TASKS: &[TaskFamily] = &[
         "Lines about the log itself (losses, the task's end) in its files.",
         |task| task.notices.get(),
     ),
+    (
+        "flowlog_task_aggregated_records",
+        Kind::Counter,
+        "Records that were added up into aggregated lines instead of being written.",
+        |task| task.aggregated.get(),
+    ),
+    (
+        "flowlog_task_aggregate_lines",
+        Kind::Counter,
+        "Aggregated lines made of them, which are written as records.",
+        |task| task.aggregates.get(),
+    ),
+    (
+        "flowlog_task_aggregate_overflow_records",
+        Kind::Counter,
+        "Of the records added up, those for whose key there was no room and that share the overflow line.",
+        |task| task.aggregate_overflow.get(),
+    ),
     ("flowlog_task_queued_bytes", Kind::Gauge, "Bytes of records that wait for the task's writer.", |task| {
         task.queued_bytes.get()
     }),

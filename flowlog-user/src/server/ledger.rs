@@ -157,12 +157,15 @@ impl Books {
             let (decoded, matched) = (task.decoded.get(), task.matched.get());
             let dropped =
                 task.dropped_queue_full.get() + task.dropped_write_error.get() + task.rate_limited.get();
+            let (aggregated, aggregates) = (task.aggregated.get(), task.aggregates.get());
             sums.push(sum(
                 &format!("records shown to task {name}"),
                 decoded,
                 matched + task.not_matched.get(),
             ));
-            sums.push(sum(&format!("records taken by task {name}"), matched, task.written.get() + dropped));
+            // Records that were added up are gone; the lines made of them have come.
+            let (taken, made) = (matched + aggregates, task.written.get() + dropped + aggregated);
+            sums.push(sum(&format!("records taken by task {name}"), taken, made));
         }
         sums
     }
@@ -219,6 +222,8 @@ pub(super) fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
         "written_bytes": task.written_bytes.get(),
         "disk_bytes": task.disk_bytes.get(),
         "rate_limited": task.rate_limited.get(),
+        "aggregated": { "records": task.aggregated.get(), "lines": task.aggregates.get(),
+            "overflow": task.aggregate_overflow.get() },
         "dropped": { "queue_full": task.dropped_queue_full.get(), "write_error": task.dropped_write_error.get() },
         "rotations": task.rotations.get(),
         "notices": task.notices.get(),

@@ -30,7 +30,7 @@ fn links_swapped_in_between_lead_nowhere() {
             let mut turn = 0_u32;
             while !stop.load(Ordering::Relaxed) {
                 turn += 1;
-                if turn % 2 == 0 {
+                if turn.is_multiple_of(2) {
                     let _ = fs::rename(&folder, &aside);
                     let _ = symlink(outside.path(), &folder);
                     std::thread::yield_now();

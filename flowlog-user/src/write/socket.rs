@@ -49,6 +49,12 @@ impl SocketPlace {
         }
         Ok(Self(path.into()))
     }
+
+    /// The socket's file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
 }
 
 impl Drop for SocketPlace {

@@ -22,6 +22,28 @@ fn write_for_ever(folder: &Path, first: u64) -> Result<()> {
     }
 }
 
+/// A restart finishes each folder's last file; then every tool finds every file whole. Gives how many kills are told.
+fn restarted(work: &Path) -> Result<u64> {
+    let mut told = 0;
+    for folder in files(work)? {
+        let task = Task::start(&spec("t", &folder.join("a.log")), &folder)?;
+        ensure!(task.running.finish().last_file.is_none(), "a file without records");
+        for verdict in verify(std::slice::from_ref(&folder))? {
+            ensure!(verdict.damage.is_empty(), "{verdict:?}");
+        }
+        let files = files(&folder)?;
+        if files.is_empty() {
+            continue; // Each was killed before its first flush.
+        }
+        let output = Command::new("zstd").arg("-dcq").args(&files).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let found = parse(&String::from_utf8(output.stdout)?)?;
+        ensure!(found.numbers.is_sorted_by(|a, b| a < b), "names do not sort as the files were written");
+        told += found.notices.iter().filter(|line| line.contains("NODE_GONE")).count() as u64;
+    }
+    Ok(told)
+}
+
 #[test]
 fn what_was_written_before_a_kill_is_read_and_nothing_is_overwritten() -> Result<()> {
     const NAME: &str = "files::kill::what_was_written_before_a_kill_is_read_and_nothing_is_overwritten";
@@ -80,24 +102,7 @@ fn what_was_written_before_a_kill_is_read_and_nothing_is_overwritten() -> Result
             ensure!(live || fs::read(&file)? == bytes, "{} was changed", file.display());
         }
     }
-    // A restart finishes each folder's last one; then every tool finds every file whole, and each kill is told in one.
-    let mut told = 0;
-    for folder in files(work.path())? {
-        let task = Task::start(&spec("t", &folder.join("a.log")), &folder)?;
-        ensure!(task.running.finish().last_file.is_none(), "a file without records");
-        for verdict in verify(std::slice::from_ref(&folder))? {
-            ensure!(verdict.damage.is_empty(), "{verdict:?}");
-        }
-        let files = files(&folder)?;
-        if files.is_empty() {
-            continue; // Each was killed before its first flush.
-        }
-        let output = Command::new("zstd").arg("-dcq").args(&files).output()?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let found = parse(&String::from_utf8(output.stdout)?)?;
-        ensure!(found.numbers.is_sorted_by(|a, b| a < b), "names do not sort as the files were written");
-        told += found.notices.iter().filter(|line| line.contains("NODE_GONE")).count() as u64;
-    }
+    let told = restarted(work.path())?;
     println!("{rounds} rounds, {told} of them killed with records in the file");
     ensure!(told <= rounds && told * 20 >= rounds, "{told} of {rounds}");
     Ok(())

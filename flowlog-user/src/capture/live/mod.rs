@@ -23,6 +23,7 @@ mod stale;
 mod standing;
 mod sweep;
 mod tunnel_maps;
+mod waker;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ use watched::Watched;
 
 pub use error::Error;
 pub use options::{HookMode, Options};
+pub use waker::Waker;
 
 /// Pause after a drain that found something.
 const PAUSE_SHORTEST: Duration = Duration::from_millis(1);
@@ -103,6 +105,9 @@ pub struct Live {
     ended: Totals,
     /// What the kernel tests connections by.
     rules: Rules,
+    /// No program is left that tests by rules before these.
+    rules_settled: bool,
+    waker: Waker,
     stopped: bool,
 }
 
@@ -131,6 +136,8 @@ impl Live {
             removed: 0,
             ended: Totals::default(),
             rules: Rules::everything(), // as the programs do after loading
+            rules_settled: true,
+            waker: Waker::new()?,
             stopped: false,
         };
         // Before anything is attached, so that nothing is counted that nobody wants.
@@ -158,7 +165,7 @@ impl Live {
     }
 
     /// Waits until the next poll makes sense, at most `timeout`: 1 ms while records come, up to 50 ms when idle;
-    /// shorter when an interface changes or the kernel calls because the ring fills.
+    /// shorter when an interface changes, the kernel calls because the ring fills, or [`Waker::wake`] is called.
     pub fn wait(&self, timeout: Duration) {
         let pause = self.pause.min(timeout);
         if self.watched.is_behind() || pause.is_zero() {
@@ -173,9 +180,17 @@ impl Live {
         let mut waiting = [
             PollFd::from_borrowed_fd(self.loaded.ring.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(notifications, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN),
         ];
         let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
         let _ = poll(&mut waiting, Some(&pause)); // a signal only makes the next poll come early
+        self.waker.take();
+    }
+
+    /// Ends a [`Self::wait`] from another thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
     }
 
     /// Detaches every hook, hands on what is in the ring, ends every connection that is in the table, and returns

@@ -278,6 +278,10 @@ fn parse<'a>(frame: &Frame<'a>) -> (Result<Packet, Reason>, u64, Slice<'a>) {
             return (parse_ethernet(&slice), slice.length as u64, slice);
         }
         Link::RawIp => (behind(0), None),
+        Link::Version(version) => {
+            let other = frame.data.first().is_some_and(|first| first >> 4 != version);
+            (behind(0), other.then_some(Reason::BadVersion))
+        }
         Link::Null => (behind(4), None),
         Link::Cooked { header, ethertype } => {
             let kind = frame
