@@ -171,12 +171,16 @@ impl Pipeline {
             }
         }
         let overflow = self.overflow;
+        let staying: HashSet<String> = self.lanes.iter().map(|lane| lane.planned.spec.name.clone()).collect();
         let leaving = before.into_values().map(|lane| {
             give_out(lane.kept.aggregator, &lane.running, overflow);
             let ended = lane.planned.spec.phase(wall_ns()) == Phase::Ended;
             let why =
                 if ended { "the task's end has come" } else { "the task was removed or its file moved" };
-            (lane.planned.spec.file.live_path(), lane.running.close_because(why))
+            let name = &lane.planned.spec.name;
+            let stays = staying.contains(name) || late.iter().any(|(planned, _)| planned.spec.name == *name);
+            let closing = if stays { lane.running.close_because(why) } else { lane.running.remove(why) };
+            (lane.planned.spec.file.live_path(), closing)
         });
         let (awaited, closing): (Vec<_>, Vec<_>) = leaving
             .partition(|(path, _)| late.iter().any(|(planned, _)| planned.spec.file.live_path() == *path));

@@ -10,7 +10,7 @@ use crate::filter::shape;
 use crate::record::Event;
 use crate::task::{Events, Spec};
 use crate::tree::Shape;
-use crate::write::{Compression, OnFull, Sync};
+use crate::write::{Compression, OnEnd, OnFull, Sync};
 
 const MIB: u64 = 1 << 20;
 
@@ -85,6 +85,7 @@ fn file(spec: &Spec, total_mb: Option<u64>, put: &mut impl FnMut(&'static str, O
         OnFull::DeleteOldest => "deleteOldest",
     };
     put("onFull", Some(on_full.into()));
+    put("onEnd", (file.on_end == OnEnd::Delete).then(|| "delete".into()));
 }
 
 /// In the syntax that Go and we read.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::duration;
 use crate::limits;
 use crate::tree::{Fields, Problems, Tree, Value};
-use crate::write::{Compression, Definition, OnFull, Owner, Spec, Sync};
+use crate::write::{Compression, Definition, OnEnd, OnFull, Owner, Spec, Sync};
 
 /// zstd levels above 19 need more memory than a daemon should take.
 pub(super) const ZSTD_LEVEL_MAX: u64 = 19;
@@ -69,6 +69,7 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
         },
         sync: word("fileSync", &SYNCS, fields, problems).unwrap_or_default(),
         on_full: word("onFull", &ON_FULL, fields, problems).unwrap_or_default(),
+        on_end: word("onEnd", &ON_END, fields, problems).unwrap_or_default(),
         definition: Definition::default(),
     })
 }
@@ -122,6 +123,8 @@ fn account(key: &str, fields: &Fields<'_>, problems: &mut Problems) -> Option<St
 
 pub(super) const SYNC_WORDS: &[&str] = &["none", "frame", "interval"];
 pub(super) const ON_FULL_WORDS: &[&str] = &["drop", "deleteOldest"];
+pub(super) const ON_END_WORDS: &[&str] = &["keep", "delete"];
+const ON_END: [(&str, OnEnd); 2] = [("keep", OnEnd::Keep), ("delete", OnEnd::Delete)];
 const SYNCS: [(&str, Sync); 3] = [("none", Sync::None), ("frame", Sync::Frame), ("interval", Sync::Interval)];
 const ON_FULL: [(&str, OnFull); 2] = [("drop", OnFull::Drop), ("deleteOldest", OnFull::DeleteOldest)];
 

@@ -4,6 +4,7 @@
 //! as dropped.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -39,6 +40,8 @@ struct Shared {
     reshape: Mutex<Option<Spec>>,
     /// Why it stops, for the task's last line.
     reason: OnceLock<&'static str>,
+    /// It is gone for good.
+    is_gone: AtomicBool,
 }
 
 /// A running task.
@@ -87,6 +90,7 @@ impl Running {
             counters,
             reshape: Mutex::default(),
             reason: OnceLock::new(),
+            is_gone: AtomicBool::new(false),
         });
         let name: Arc<str> = spec.task.as_str().into();
         let seen = Arc::clone(&shared);
@@ -165,6 +169,13 @@ impl Running {
         Closing { name: self.name, counters: Arc::clone(&self.shared.counters), thread: self.thread }
     }
 
+    /// As [`Self::close_because`], of a task that is gone for good: its files go too where that is configured.
+    #[must_use]
+    pub fn remove(self, why: &'static str) -> Closing {
+        self.shared.is_gone.store(true, Ordering::Relaxed);
+        self.close_because(why)
+    }
+
     /// Writes what is queued, closes the file and waits for it.
     #[must_use]
     pub fn finish(self) -> Finished {
@@ -233,6 +244,9 @@ fn write_all(
     }
     desk.say_goodbye();
     desk.close();
+    if shared.is_gone.load(Ordering::Relaxed) {
+        desk.clear();
+    }
     shared.counters.trouble.busy(false);
     desk.last_file
 }
@@ -290,6 +304,19 @@ impl Desk<'_> {
             }
         }
         self.account();
+    }
+
+    /// Deletes what the task leaves, where that is configured.
+    fn clear(&mut self) {
+        let Ok(writer) = &mut self.writer else { return };
+        match writer.clear() {
+            Ok(0) => {}
+            Ok(files) => {
+                tracing::info!(files, "the files of a task that is gone are deleted");
+                self.last_file = None;
+            }
+            Err(error) => tracing::warn!(%error, "the files of a task that is gone stay"),
+        }
     }
 
     fn note(&mut self) {
@@ -361,7 +388,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::write::{Compression, Definition, OnFull, Owner, Sync};
+    use crate::write::{Compression, Definition, OnEnd, OnFull, Owner, Sync};
 
     fn spec(folder: &std::path::Path) -> Spec {
         Spec {
@@ -378,6 +405,7 @@ mod tests {
             owner: Owner::default(),
             sync: Sync::None,
             on_full: OnFull::Drop,
+            on_end: OnEnd::Keep,
             definition: Definition::default(),
         }
     }
@@ -396,6 +424,23 @@ mod tests {
             let text = zstd::decode_all(std::fs::File::open(file).unwrap()).unwrap();
             let text = String::from_utf8_lossy(&text);
             assert!(text.contains("\"num_events_lost\":\"7\""), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_go_with_a_task_that_is_removed_and_not_at_a_stop() {
+        for (removed, left) in [(true, 0), (false, 1)] {
+            let folder = tempfile::tempdir().unwrap();
+            let roots = Arc::new(Roots::new(&[folder.path().into()]).unwrap());
+            let spec = Spec { on_end: OnEnd::Delete, ..spec(folder.path()) };
+            let (running, _) = Running::start(&spec, &roots, Arc::default()).unwrap();
+            let lines = Bytes::from_static(b"{\"flow\":{}}\n");
+            running
+                .write(Chunk { lines, records: 1, seen_from_ns: 0, first_ns: 0, last_ns: 0 }, Overflow::Wait);
+            let closing = if removed { running.remove("it was removed") } else { running.close() };
+            let finished = closing.wait();
+            assert_eq!(finished.last_file.is_some(), !removed);
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), left);
         }
     }
 

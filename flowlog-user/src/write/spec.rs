@@ -33,6 +33,8 @@ pub struct Spec {
     pub sync: Sync,
     /// What happens when there is no space left.
     pub on_full: OnFull,
+    /// What becomes of the files when the task is gone.
+    pub on_end: OnEnd,
     /// The task as configured, for the file's header.
     pub definition: Definition,
 }
@@ -122,6 +124,16 @@ pub enum OnFull {
     Drop,
     /// The task's oldest finished files are deleted first, one after the other.
     DeleteOldest,
+}
+
+/// `onEnd`: what becomes of the files of a task that has ended or was removed. A stop of the daemon is neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnEnd {
+    /// They stay.
+    #[default]
+    Keep,
+    /// Those proved the task's own are deleted.
+    Delete,
 }
 
 /// The task as configured, as JSON. It says what a file holds, not how it is written, so that a change of it is no

@@ -28,6 +28,7 @@ pub(in crate::write) fn spec(dir: &Path, compression: Compression) -> Spec {
         owner: Owner::default(),
         sync: Sync::None,
         on_full: OnFull::Drop,
+        on_end: OnEnd::Keep,
         definition: Definition::default(),
     }
 }

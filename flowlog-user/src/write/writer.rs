@@ -13,7 +13,7 @@ use super::notice::{Loss, Notices, time};
 use super::owner::Ids;
 use super::pieces::pieces;
 use super::salvage::{Salvaged, salvage};
-use super::{Compression, Error, OnFull, Roots, Spec, gzip, mend, period};
+use super::{Compression, Error, OnEnd, OnFull, Roots, Spec, gzip, mend, period};
 use crate::clock::wall_ns;
 use crate::limits::{AGE_CHECK_MS, FIRST_FLUSH_MS, FLUSH_MS, FRAME_MS_MAX, WAITING_BYTES_MAX};
 
@@ -309,6 +309,22 @@ impl Writer {
         let finished = self.finish_live();
         result?;
         Ok(Closed { path: finished?.map(|name| self.folder.path.join(name)) })
+    }
+
+    /// Deletes the task's finished files, those that are proved its own, where they are to go with it. To be called when
+    /// the task is gone for good and its writer closed.
+    ///
+    /// # Errors
+    /// The folder could not be listed.
+    pub fn clear(&mut self) -> Result<u64, Error> {
+        let mut deleted = 0;
+        if self.spec.on_end == OnEnd::Delete {
+            self.backlog.scan(&self.folder, &self.names)?;
+            while !self.backlog.is_empty() {
+                deleted += u64::from(self.backlog.delete_oldest(&self.folder));
+            }
+        }
+        Ok(deleted)
     }
 
     /// What became of records since the last call.

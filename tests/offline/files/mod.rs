@@ -13,10 +13,11 @@ use flowlog_user::clock::wall_ns;
 use flowlog_user::metrics::TaskCounters;
 use flowlog_user::read::{Output, Request, cat, verify};
 use flowlog_user::task::{Overflow, Running};
-use flowlog_user::write::{Chunk, Compression, Definition, OnFull, Owner, Roots, Spec, Sync};
+use flowlog_user::write::{Chunk, Compression, Definition, OnEnd, OnFull, Owner, Roots, Spec, Sync};
 
 mod disk;
 mod kill;
+mod minute;
 mod shim;
 
 const CHILD: &str = "FLOWLOG_TEST_CHILD";
@@ -57,6 +58,7 @@ fn spec(task: &str, path: &Path) -> Spec {
         owner: Owner::default(),
         sync: Sync::None,
         on_full: OnFull::Drop,
+        on_end: OnEnd::Keep,
         definition: Definition::default(),
     }
 }
