@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::input::Input;
 use super::lines::{Lines, Step};
 use super::range::TimeRange;
-use super::sources::{Position, Source, identity};
+use super::sources::{Identity, Position, Source, identity};
 use super::stats::Stats;
 use super::{Damage, Error};
 
@@ -158,14 +158,14 @@ impl Group {
     }
 
     /// Whether the file that is being read is the one of that identity, or one that waits is.
-    pub(super) fn holds(&self, wanted: (u64, u64)) -> bool {
+    pub(super) fn holds(&self, wanted: Identity) -> bool {
         let held = self.current.iter().map(|(source, _)| source).chain(&self.files);
         held.chain(self.live.iter().map(|(source, _)| source)).any(|source| source.identity == Some(wanted))
     }
 }
 
 /// What a file is, whatever its name.
-pub(super) fn file_identity(source: &Source) -> Option<(u64, u64)> {
+pub(super) fn file_identity(source: &Source) -> Option<Identity> {
     source.identity.or_else(|| identity(&source.path))
 }
 

@@ -80,8 +80,10 @@ fn aligned(fields: &Fields<'_>, problems: &mut Problems) -> bool {
     if let (Some(true), None, Some(entry)) =
         (given, fields.get("fileRotationInterval"), fields.entry("fileRotationAligned"))
     {
-        let message = "files are aligned to multiples of fileRotationInterval, and none is given; add e.g. `fileRotationInterval: 1h`";
-        problems.error(&entry.place, message);
+        problems.warning(
+            &entry.place,
+            "does nothing without fileRotationInterval; add e.g. `fileRotationInterval: 1h`",
+        );
     }
     given.unwrap_or(false)
 }

@@ -79,10 +79,6 @@ fn values_out_of_bounds_are_refused() {
         ("updateInterval: 999ms", "expected at least 1s, found `999ms`"),
         ("updateInterval: 30", "expected a duration such as 30s or 1h30m, found `30`"),
         ("fileRotationInterval: 0s", "expected at least 1s, found `0s`"),
-        (
-            "fileRotationAligned: true",
-            "files are aligned to multiples of fileRotationInterval, and none is given",
-        ),
         ("fileMode: \"0400\"", "\"0400\" would not let the owner write"),
         ("fileMode: \"0888\"", "expected permissions in octal such as \"0640\", found \"0888\""),
         ("fileMode: \"4755\"", "expected permissions in octal such as \"0640\", found \"4755\""),
