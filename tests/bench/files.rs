@@ -9,8 +9,12 @@ use anyhow::{Context, Result, ensure};
 
 use flowlog_tests::measure::{Case, Spread, in_turn, progress};
 use flowlog_tests::report::{Figure, Target};
+use flowlog_user::encode;
 use flowlog_user::read::{Output, Request, TimeRange, cat};
-use flowlog_user::write::{Chunk, Compression, Definition, OnEnd, OnFull, Owner, Roots, Spec, Sync, Writer};
+use flowlog_user::record::Format;
+use flowlog_user::write::{
+    Chunk, Compression, Definition, NoticeEncoder, OnEnd, OnFull, Owner, Roots, Spec, Sync, Writer,
+};
 
 use crate::{Bench, Settings};
 
@@ -73,13 +77,22 @@ fn records(from: u64, to: u64) -> String {
 }
 
 fn chunk(text: String, records: u32, at_ns: i64) -> Chunk {
-    Chunk { lines: text.into(), records, first_ns: at_ns, last_ns: at_ns, seen_from_ns: at_ns }
+    Chunk {
+        format: Format::Json,
+        lines: text.into(),
+        records,
+        first_ns: at_ns,
+        last_ns: at_ns,
+        seen_from_ns: at_ns,
+    }
 }
 
 fn writer(folder: &Path) -> Result<Writer> {
     let spec = Spec {
         task: "bench".into(),
         path: folder.join("a.log"),
+        format: Format::Json,
+        notices: NoticeEncoder(encode::notice),
         compression: Compression::Zstd { level: LEVEL },
         size_bytes_max: 10 << 20,
         total_bytes_max: u64::MAX,

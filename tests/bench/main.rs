@@ -5,6 +5,7 @@
 //! the same rounds, because machines are shared and no figure of yesterday's can be compared with today's.
 
 mod files;
+mod kernel;
 mod noise;
 mod reload;
 
@@ -27,7 +28,7 @@ pub(crate) struct Bench {
 }
 
 /// All benches, in the order in which they run when none is named.
-const BENCHES: &[Bench] = &[noise::BENCH, files::BENCH, reload::BENCH];
+const BENCHES: &[Bench] = &[noise::BENCH, files::BENCH, kernel::BENCH, reload::BENCH];
 
 /// What the command line asks for.
 pub(crate) struct Settings {

@@ -2,15 +2,16 @@
 //! root. `end_to_end` and `lifecycle` run the daemon between hosts of their own; the rest attaches nothing.
 #![cfg(test)]
 
+use flowlog_tests::{loaded, packets};
+
 mod confined;
 mod counting;
 mod end_to_end;
 mod fragments;
 mod headers;
 mod lifecycle;
-mod loaded;
 mod loading;
-mod packets;
+mod offloads;
 mod perf;
 mod racing;
 mod rejecting;
@@ -19,4 +20,5 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod topologies;
 mod tunnels;

@@ -7,12 +7,17 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cat::{Request, ToLine};
 use super::input::Input;
 use super::lines::{Lines, Step};
 use super::range::TimeRange;
 use super::sources::{Identity, Position, Source, identity};
 use super::stats::Stats;
-use super::{Damage, Error};
+use super::{Damage, Error, Malformed, event, protobuf};
+use crate::record::Framing;
+
+/// What a flat line of ours begins with; Hubble has no such key.
+pub(super) const FLAT: &[u8] = b"{\"kind\":";
 
 /// The lines of one task's files, one file open at a time.
 pub(super) struct Group {
@@ -28,6 +33,9 @@ pub(super) struct Group {
     given: HashMap<u64, u64>,
     /// The current file among them, its lines so far, and how many of them were given before.
     place: Option<(u64, u64, u64)>,
+    to_line: ToLine,
+    /// A record that is no line.
+    record: Vec<u8>,
     /// [`Source::log`] of its files.
     pub(super) log: String,
     /// The line that [`Self::advance`] found, newline included.
@@ -35,15 +43,17 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(sources: Vec<Source>, range: TimeRange, follow: bool) -> Result<Self, Error> {
+    pub(super) fn new(sources: Vec<Source>, request: &Request, follow: bool) -> Result<Self, Error> {
         let mut group = Self {
             files: VecDeque::new(),
             live: VecDeque::new(),
             current: None,
-            range,
+            range: request.range,
             follow,
             given: HashMap::new(),
             place: None,
+            to_line: request.to_line,
+            record: Vec::new(),
             log: String::new(),
             line: Vec::new(),
         };
@@ -81,10 +91,18 @@ impl Group {
                 stats.read_bytes += lines.read_bytes() - before.1;
                 match step {
                     Step::Line => {
-                        if self.was_given() {
+                        if was_given(&mut self.given, &mut self.place, &self.line, self.follow) {
                             continue;
                         }
-                        return Ok(true);
+                        match as_line(lines.framing(), &mut self.line, &mut self.record, self.to_line) {
+                            Ok(()) => return Ok(true),
+                            Err(error) => {
+                                let (path, at) = (source.path.clone(), lines.frame());
+                                let what = format!("this record is no event: {error}");
+                                damage.push(Damage { path, offset: at, end: at, what });
+                                continue;
+                            }
+                        }
                     }
                     Step::Damage(from, to, what) => {
                         damage.push(Damage { path: source.path.clone(), offset: from, end: to, what });
@@ -108,25 +126,6 @@ impl Group {
             stats.files += 1;
             stats.file_bytes += source.path.metadata().map_or(0, |found| found.len());
         }
-    }
-
-    /// Whether the line was given when its file was another one.
-    fn was_given(&mut self) -> bool {
-        if !self.follow {
-            return false;
-        }
-        let (first, lines, before) = self.place.get_or_insert_with(|| {
-            let mut hasher = DefaultHasher::new();
-            self.line.hash(&mut hasher);
-            let first = hasher.finish();
-            (first, 0, self.given.get(&first).copied().unwrap_or(0))
-        });
-        *lines += 1;
-        let known = *lines <= *before;
-        if !known {
-            self.given.insert(*first, *lines);
-        }
-        known
     }
 
     fn open_next(&mut self, damage: &mut Vec<Damage>) -> Result<Option<(Source, Lines)>, Error> {
@@ -162,6 +161,54 @@ impl Group {
         let held = self.current.iter().map(|(source, _)| source).chain(&self.files);
         held.chain(self.live.iter().map(|(source, _)| source)).any(|source| source.identity == Some(wanted))
     }
+}
+
+/// Whether a record was given when its file was another one; `place` is where the current file is.
+fn was_given(
+    given: &mut HashMap<u64, u64>,
+    place: &mut Option<(u64, u64, u64)>,
+    record: &[u8],
+    follow: bool,
+) -> bool {
+    if !follow {
+        return false;
+    }
+    let (first, records, before) = place.get_or_insert_with(|| {
+        let mut hasher = DefaultHasher::new();
+        record.hash(&mut hasher);
+        let first = hasher.finish();
+        (first, 0, given.get(&first).copied().unwrap_or(0))
+    });
+    *records += 1;
+    let known = *records <= *before;
+    if !known {
+        given.insert(*first, *records);
+    }
+    known
+}
+
+/// Makes Hubble's line of a record that is none: it is delimited, or flat.
+fn as_line(
+    framing: Framing,
+    line: &mut Vec<u8>,
+    record: &mut Vec<u8>,
+    to_line: ToLine,
+) -> Result<(), Malformed> {
+    let event = match framing {
+        Framing::Delimited => protobuf::event(line)?,
+        Framing::Lines if line.starts_with(FLAT) => event::event(line)?,
+        Framing::Lines => return Ok(()),
+    };
+    let Some(to_line) = to_line.0 else {
+        return Err(Malformed {
+            path: String::new(),
+            what: "there is no way to make a line of it here".into(),
+        });
+    };
+    record.clear();
+    to_line(&event, record);
+    std::mem::swap(line, record);
+    Ok(())
 }
 
 /// What a file is, whatever its name.

@@ -13,10 +13,12 @@ use super::Error;
 use super::folder::Folder;
 use super::name::Names;
 use super::notice::Notices;
+use crate::record::Framing;
 use crate::record::container::{
     FRAME_HEAD_BYTES_MAX, FRAME_MAGIC, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, TAIL_BYTES, block_head,
     frame_head, payload_len,
 };
+use crate::record::format::{Head, delimited_head};
 
 /// Why a file that is found at a start was not finished.
 pub(super) const CRASHED: &str =
@@ -32,6 +34,8 @@ const CHECKSUM_BYTES: usize = 4;
 /// Content of an open frame that is decoded; none of ours holds more than a fraction of it.
 const CONTENT_BYTES_MAX: usize = 256 << 20;
 const OUTPUT_BYTES: usize = 256 << 10;
+/// Bytes of a file by which its kind of records is told.
+const HEAD_BYTES: usize = 64 << 10;
 
 /// What stands at a file's end.
 #[derive(Debug, PartialEq, Eq)]
@@ -102,36 +106,57 @@ pub(super) enum Mended {
     Unreadable,
 }
 
-/// Cuts half a line off a file of plain ones.
-pub(super) fn mend_lines(file: &File) -> io::Result<Mended> {
+/// Cuts half a record off a file of plain ones.
+pub(super) fn mend_plain(file: &File) -> io::Result<Mended> {
     let len = file.metadata()?.len();
+    let head = ready(file, 0, HEAD_BYTES, len)?;
+    let whole = match Framing::recognise(&head, head.len() as u64 == len) {
+        Some(Framing::Lines) if head.starts_with(b"{") => whole_lines(file, len)?,
+        Some(Framing::Delimited) => whole_delimited(file, len)?,
+        _ => 0,
+    };
+    Ok(match whole {
+        0 => Mended::Unreadable,
+        whole if whole == len => Mended::Open,
+        whole => {
+            file.set_len(whole)?;
+            Mended::Cut
+        }
+    })
+}
+
+/// Where the last whole line ends, looked for from behind.
+fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
     let mut buffer = vec![0; 64 << 10];
-    let mut first = [0];
-    file.read_exact_at(&mut first, 0)?;
-    if first != *b"{" {
-        return Ok(Mended::Unreadable);
-    }
     let mut at = len;
     while at > 0 {
         let piece = at.min(buffer.len() as u64);
         let into = buffer.get_mut(..usize::try_from(piece).unwrap_or(0)).unwrap_or_default();
         file.read_exact_at(into, at - piece)?;
         if let Some(found) = into.iter().rposition(|byte| *byte == b'\n') {
-            let whole = at - piece + found as u64 + 1;
-            if whole == len {
-                return Ok(Mended::Open);
-            }
-            file.set_len(whole)?;
-            return Ok(Mended::Cut);
+            return Ok(at - piece + found as u64 + 1);
         }
         at -= piece;
     }
-    // Not one whole line.
-    Ok(Mended::Unreadable)
+    Ok(0)
 }
 
-/// A last line for a file that got none, as text.
-pub(super) fn last_line(notices: &Notices, why: &str, at_ns: i64) -> String {
+/// Where the last whole record ends, by their lengths.
+fn whole_delimited(file: &File, len: u64) -> io::Result<u64> {
+    let mut at = 0;
+    while at < len {
+        let Head::Record(prefix, length) = delimited_head(&ready(file, at, 3, len)?) else { break };
+        let next = at + (prefix + length) as u64;
+        if next > len {
+            break;
+        }
+        at = next;
+    }
+    Ok(at)
+}
+
+/// A last record for a file that got none.
+pub(super) fn last_record(notices: &Notices, why: &str, at_ns: i64) -> Vec<u8> {
     notices.status("NODE_GONE", &format!("task {}: {why}", notices.task), at_ns)
 }
 
@@ -143,9 +168,12 @@ pub(super) fn frame(text: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Bytes of the whole records that text begins with.
-fn whole_len(text: &[u8]) -> usize {
-    text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+/// Bytes of the whole records that a frame's content begins with.
+fn whole_len(content: &[u8]) -> usize {
+    match Framing::recognise(content, true) {
+        Some(Framing::Delimited) => Framing::Delimited.whole_len(content),
+        _ => Framing::Lines.whole_len(content),
+    }
 }
 
 /// Walks over a file's frames by their heads alone.

@@ -35,6 +35,6 @@ pub use losses::Place;
 pub use roots::Roots;
 pub use salvage::Salvaged;
 pub use socket::{SocketError, SocketPlace};
-pub use spec::{Compression, Definition, OnEnd, OnFull, Owner, Spec, Sync};
+pub use spec::{Compression, Definition, NoticeEncoder, OnEnd, OnFull, Owner, Spec, Sync};
 pub use state::StateDir;
 pub use writer::{Chunk, Closed, Writer, Written};

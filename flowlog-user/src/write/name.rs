@@ -26,7 +26,7 @@ impl Names {
         let (stem, ext) = name.split_at(at);
         let suffix = match compression {
             Compression::Zstd { .. } => ".zst",
-            Compression::Gzip | Compression::None => "",
+            Compression::Gzip { .. } | Compression::None => "",
         };
         let dated = name.contains(DATE).then(|| (name.to_owned(), compression));
         Self { dated, stem: stem.into(), ext: ext.into(), live: format!("{name}{suffix}"), suffix }
@@ -68,7 +68,7 @@ impl Names {
 
     /// What every finished file's name looks like, as a glob.
     pub(super) fn pattern(&self, compression: Compression) -> String {
-        let suffix = if compression == Compression::Gzip { ".gz" } else { self.suffix };
+        let suffix = if matches!(compression, Compression::Gzip { .. }) { ".gz" } else { self.suffix };
         format!("{}-*{}{suffix}", self.stem, self.ext)
     }
 
@@ -154,7 +154,7 @@ mod tests {
         let names = Names::new("connections.log", Compression::Zstd { level: 3 });
         assert_eq!(names.live, "connections.log.zst");
         assert_eq!(names.finished(NS), "connections-20261130T201426.123Z.log.zst");
-        let names = Names::new("events", Compression::Gzip);
+        let names = Names::new("events", Compression::Gzip { level: 6 });
         assert_eq!(names.live, "events");
         assert_eq!(names.finished(NS), "events-20261130T201426.123Z");
         assert_eq!(Names::new(".hidden", Compression::None).finished(0), ".hidden-19700101T000000.000Z");

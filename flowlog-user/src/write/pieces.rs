@@ -1,4 +1,6 @@
 use super::Chunk;
+use crate::record::Framing;
+use crate::record::format::{Head, delimited_head};
 
 /// Bytes of a piece at most, unless a record is longer.
 const PIECE_BYTES_MAX: usize = 64 << 10;
@@ -10,26 +12,35 @@ pub(super) fn pieces(chunk: &Chunk) -> impl Iterator<Item = Chunk> {
         if rest.records == 0 {
             return None;
         }
-        let at = if rest.lines.len() > PIECE_BYTES_MAX { cut(&rest.lines) } else { rest.lines.len() };
-        if at == rest.lines.len() {
-            let last = Chunk { records: rest.records, ..rest.clone() };
-            rest.records = 0;
-            return Some(last);
-        }
+        let (at, records) = cut(&rest);
         let lines = rest.lines.split_to(at);
-        let records = lines.iter().fold(0_u32, |count, byte| count + u32::from(*byte == b'\n'));
-        rest.records = rest.records.saturating_sub(records);
-        Some(Chunk { lines, records, ..rest.clone() })
+        let last = rest.lines.is_empty() || records >= rest.records;
+        let piece = Chunk { lines, records: if last { rest.records } else { records }, ..rest.clone() };
+        rest.records = if last { 0 } else { rest.records - records };
+        Some(piece)
     })
 }
 
-/// Behind the last record that fits, or behind the first one.
-fn cut(lines: &[u8]) -> usize {
-    let (fits, more) = lines.split_at(PIECE_BYTES_MAX.min(lines.len()));
-    match fits.iter().rposition(|byte| *byte == b'\n') {
-        Some(at) => at + 1,
-        None => more.iter().position(|byte| *byte == b'\n').map_or(lines.len(), |at| fits.len() + at + 1),
+/// Behind the last record that fits, or behind the first one; and how many records that are.
+fn cut(chunk: &Chunk) -> (usize, u32) {
+    let (mut at, mut records) = (0, 0);
+    while let Some(rest) = chunk.lines.get(at..).filter(|rest| !rest.is_empty()) {
+        let len = match chunk.format.framing() {
+            Framing::Lines => rest.iter().position(|byte| *byte == b'\n').map(|at| at + 1),
+            Framing::Delimited => match delimited_head(rest) {
+                Head::Record(prefix, length) => Some(prefix + length),
+                Head::Short | Head::None => None,
+            },
+        };
+        let Some(len) = len.filter(|len| *len <= rest.len()) else {
+            return (chunk.lines.len(), chunk.records);
+        };
+        if records > 0 && at + len > PIECE_BYTES_MAX {
+            break;
+        }
+        (at, records) = (at + len, records + 1);
     }
+    (at, records)
 }
 
 #[cfg(test)]
@@ -44,8 +55,14 @@ mod tests {
         {
             let text: String = lens.iter().map(|len| line(*len)).collect();
             let records = u32::try_from(lens.len()).unwrap();
-            let chunk =
-                Chunk { lines: text.clone().into(), records, first_ns: 1, last_ns: 2, seen_from_ns: 0 };
+            let chunk = Chunk {
+                format: crate::record::Format::Json,
+                lines: text.clone().into(),
+                records,
+                first_ns: 1,
+                last_ns: 2,
+                seen_from_ns: 0,
+            };
             let all: Vec<Chunk> = pieces(&chunk).collect();
             assert_eq!(all.iter().map(|piece| piece.records).sum::<u32>(), records, "{lens:?}");
             assert_eq!(

@@ -7,14 +7,13 @@ use rustix::fs::fsync;
 
 use super::finish::finish;
 use super::folder::Folder;
-use super::mend::{Mended, frame, last_line, mend_lines, mend_zstd};
+use super::mend::{Mended, frame, last_record, mend_plain, mend_zstd};
 use super::name::Names;
 use super::notice::Notices;
 use super::owner::Ids;
 use super::{Compression, Error, Spec};
-
-/// Bytes of the first line that are looked at for its time.
-const FIRST_LINE_BYTES_MAX: usize = 64 << 10;
+use crate::record::Framing;
+use crate::record::format::{Head, RECORD_BYTES_MAX, delimited_head, delimited_time_ns};
 
 /// What an earlier process left in the live file; it is under a finished name now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,18 +41,20 @@ pub(super) fn salvage(
     let spare = file.try_clone().map_err(failed("examine"))?;
     let (mut file, mended) = match spec.compression {
         Compression::Zstd { .. } => mend_zstd(folder, names, spec.mode, file),
-        Compression::Gzip | Compression::None => {
-            mend_lines(&file).map_err(failed("mend")).map(|mended| (file, mended))
+        Compression::Gzip { .. } | Compression::None => {
+            mend_plain(&file).map_err(failed("mend")).map(|mended| (file, mended))
         }
     }
     .unwrap_or_else(|error| {
         tracing::warn!(%error, "the file is kept as it was left");
         (spare, Mended::Unreadable)
     });
-    let content = inspect(&mut file, spec.compression).map_err(failed("read"))?;
-    if matches!(mended, Mended::Open | Mended::Cut) && content.records > 0 {
-        let line = last_line(notices, why, at_ns);
-        if let Err(error) = say(&file, spec.compression, &line) {
+    let content = inspect(&mut file, spec).map_err(failed("read"))?;
+    // Records of one kind only: the file may have been begun in another format.
+    let same = content.framing == Some(spec.format.framing());
+    if matches!(mended, Mended::Open | Mended::Cut) && content.records > 0 && same {
+        let record = last_record(notices, why, at_ns);
+        if let Err(error) = say(&file, spec.compression, &record) {
             tracing::warn!(task = spec.task, %error, "the file gets no last line");
         }
     }
@@ -64,58 +65,89 @@ pub(super) fn salvage(
     Ok(Salvaged { path: folder.path.join(name), records: content.records, damaged })
 }
 
-/// Appends a line, or takes back what of it is there.
-fn say(file: &File, compression: Compression, line: &str) -> io::Result<()> {
+/// Appends a record, or takes back what of it is there.
+fn say(file: &File, compression: Compression, record: &[u8]) -> io::Result<()> {
     let before = file.metadata()?.len();
     let bytes = match compression {
-        Compression::Zstd { .. } => frame(line.as_bytes())?,
-        Compression::Gzip | Compression::None => line.as_bytes().to_vec(),
+        Compression::Zstd { .. } => frame(record)?,
+        Compression::Gzip { .. } | Compression::None => record.to_vec(),
     };
     let mut to = file;
     to.write_all(&bytes).or_else(|error| file.set_len(before).and(Err(error)))
 }
+
 #[derive(Default)]
 struct Content {
     records: u64,
     damaged: bool,
     first_ns: Option<i64>,
+    framing: Option<Framing>,
 }
 
-fn inspect(file: &mut File, compression: Compression) -> io::Result<Content> {
+fn inspect(file: &mut File, spec: &Spec) -> io::Result<Content> {
     file.rewind()?;
-    match compression {
+    match spec.compression {
         Compression::Zstd { .. } => Ok(count(&mut zstd::stream::read::Decoder::new(&*file)?)),
-        Compression::Gzip | Compression::None => Ok(count(file)),
+        Compression::Gzip { .. } | Compression::None => Ok(count(file)),
     }
 }
 
-/// Counts whole lines up to the end or the first damage.
+/// Counts whole records up to the end or the first damage. Which kind they are, the file itself says: an earlier process
+/// may have been told otherwise than this one.
 fn count(from: &mut dyn Read) -> Content {
     let mut content = Content::default();
-    let mut first = Vec::new();
+    let mut framing = None;
+    let mut text = Vec::new();
     let mut buffer = vec![0; 64 << 10];
-    let mut whole = true;
     loop {
-        match from.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(n) => {
-                let bytes = buffer.get(..n).unwrap_or_default();
-                if content.records == 0 && first.len() < FIRST_LINE_BYTES_MAX {
-                    first.extend_from_slice(bytes);
-                }
-                content.records += bytes.iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
-                whole = bytes.last() == Some(&b'\n');
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        let read = match from.read(&mut buffer) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => {
                 content.damaged = true;
                 break;
             }
+        };
+        text.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        framing = framing.or_else(|| Framing::recognise(&text, read == 0));
+        if let Some(framing) = framing {
+            let taken = whole_records(framing, &text, &mut content);
+            text.drain(..taken);
+        }
+        if read == 0 || text.len() > RECORD_BYTES_MAX + buffer.len() {
+            break;
         }
     }
-    content.damaged |= !whole;
-    content.first_ns = first.split(|byte| *byte == b'\n').next().and_then(time_ns);
+    content.framing = framing;
+    content.damaged |= !text.is_empty();
     content
+}
+
+/// Counts the whole records at the beginning, and says where they end.
+fn whole_records(framing: Framing, text: &[u8], content: &mut Content) -> usize {
+    let mut taken = 0;
+    while let Some(rest) = text.get(taken..).filter(|rest| !rest.is_empty()) {
+        let (begin, end) = match framing {
+            Framing::Lines => match rest.iter().position(|byte| *byte == b'\n') {
+                Some(at) => (0, at + 1),
+                None => break,
+            },
+            Framing::Delimited => match delimited_head(rest) {
+                Head::Record(prefix, length) if rest.len() >= prefix + length => (prefix, prefix + length),
+                _ => break,
+            },
+        };
+        if content.records == 0 {
+            let record = rest.get(begin..end).unwrap_or_default();
+            content.first_ns = match framing {
+                Framing::Lines => time_ns(record),
+                Framing::Delimited => delimited_time_ns(record),
+            };
+        }
+        content.records += 1;
+        taken += end;
+    }
+    taken
 }
 
 fn time_ns(line: &[u8]) -> Option<i64> {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use flowlog_tests::daemon::binary;
+use flowlog_user::record::Format;
 use flowlog_user::write::{Chunk, Roots, Spec, Writer};
 
 use super::{lines, spec};
@@ -30,6 +31,7 @@ fn a_minute_of_a_day_costs_under_two_per_cent() -> Result<()> {
         let time = format!("2026-11-30T{:02}:{:02}:30Z", minute / 60, minute % 60);
         let text = lines(minute * records, (minute + 1) * records).replace("2026-11-30T20:14:26Z", &time);
         writer.append(&Chunk {
+            format: Format::Json,
             lines: text.into(),
             records: u32::try_from(records)?,
             first_ns: at_ns,
