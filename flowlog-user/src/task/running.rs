@@ -427,22 +427,17 @@ mod tests {
             let (running, _) = Running::start(&spec(folder.path()), &roots, Arc::default()).unwrap();
             running.counters().dropped_queue_full.add(7); // most often before the thread's first step
             let lines = Bytes::from_static(b"{\"flow\":{}}\n");
-            running.write(
-                Chunk {
-                    format: crate::record::Format::Json,
-                    lines,
-                    records: 1,
-                    seen_from_ns: 0,
-                    first_ns: 0,
-                    last_ns: 0,
-                },
-                Overflow::Wait,
-            );
+            running.write(one(lines), Overflow::Wait);
             let file = running.finish().last_file.unwrap();
             let text = zstd::decode_all(std::fs::File::open(file).unwrap()).unwrap();
             let text = String::from_utf8_lossy(&text);
             assert!(text.contains("\"num_events_lost\":\"7\""), "{text}");
         }
+    }
+
+    fn one(lines: Bytes) -> Chunk {
+        let format = crate::record::Format::Json;
+        Chunk { format, lines, records: 1, seen_from_ns: 0, first_ns: 0, last_ns: 0 }
     }
 
     #[test]
@@ -453,17 +448,7 @@ mod tests {
             let spec = Spec { on_end: OnEnd::Delete, ..spec(folder.path()) };
             let (running, _) = Running::start(&spec, &roots, Arc::default()).unwrap();
             let lines = Bytes::from_static(b"{\"flow\":{}}\n");
-            running.write(
-                Chunk {
-                    format: crate::record::Format::Json,
-                    lines,
-                    records: 1,
-                    seen_from_ns: 0,
-                    first_ns: 0,
-                    last_ns: 0,
-                },
-                Overflow::Wait,
-            );
+            running.write(one(lines), Overflow::Wait);
             let closing = if removed { running.remove("it was removed") } else { running.close() };
             let finished = closing.wait();
             assert_eq!(finished.last_file.is_some(), !removed);
