@@ -279,6 +279,7 @@ fn flow(connection: &mut Connection, way: usize, event: Event, first_ns: i64, la
         (true, false) => Hook::UplinkIngress,
     };
     Flow {
+        joined: flowlog_user::record::Joined::EVER,
         cadence: 0,
         event,
         end_reason: (event == Event::End).then_some(connection.reason),

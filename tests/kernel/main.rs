@@ -4,10 +4,13 @@
 
 use flowlog_tests::{loaded, packets};
 
+mod adding_up;
+mod bad_input;
 mod confined;
 mod counting;
 mod end_to_end;
 mod fragments;
+mod framings;
 mod headers;
 mod lifecycle;
 mod loading;
@@ -20,5 +23,6 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod stepping;
 mod topologies;
 mod tunnels;

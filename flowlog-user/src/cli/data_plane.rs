@@ -10,9 +10,8 @@ use anyhow::{Context, anyhow};
 use flowlog_user::capture::live::{self, Live};
 use flowlog_user::capture::{CaptureLedger, Captured};
 use flowlog_user::clock::{Clock, monotonic_ns};
-use flowlog_user::decode::{Cadences, Counts, Decoder, Flows};
+use flowlog_user::decode::{Cadences, Change, Counts, Decoder, Flows};
 use flowlog_user::enrich;
-use flowlog_user::limits::CADENCES_MAX;
 use flowlog_user::pipeline::{Applied, Batch, Pipeline, Swap};
 use flowlog_user::record::Node;
 use flowlog_user::record::rules::Rules;
@@ -79,8 +78,8 @@ pub(crate) struct Command {
     pub(crate) swap: Swap,
     /// For the decoder.
     pub(crate) cadences: Cadences,
-    /// Cadences that tasks leave for good, by their numbers until now.
-    pub(crate) leaving: [bool; CADENCES_MAX],
+    /// What concerns open connections.
+    pub(crate) change: Change,
     /// A cadence begins.
     pub(crate) begins: bool,
     /// Told what the pipeline has left, once the tasks are in force.
@@ -248,9 +247,10 @@ impl Capture {
         while let Ok(command) = self.commands.try_recv() {
             self.live.widen_rules(&command.widened)?;
             let mut last = self.decoder.flows();
-            if command.begins || command.leaving.contains(&true) {
+            let Change { leaving, joining, .. } = command.change;
+            if command.begins || leaving.contains(&true) || joining.contains(&true) {
                 let (decoder, clock) = (&mut self.decoder, self.clock);
-                self.live.standing(|report| decoder.stand(report, command.leaving, clock, &mut last))?;
+                self.live.standing(|report| decoder.stand(report, command.change, clock, &mut last))?;
             }
             self.decoder.change(command.cadences, monotonic_ns());
             let some = last.iter().any(|flows| !flows.is_empty());

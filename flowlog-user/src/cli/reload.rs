@@ -134,7 +134,7 @@ impl Reload {
                 narrowed: self.rules(),
                 swap: std::mem::take(&mut built.swap),
                 cadences: cadences(&built.cadences, self.active_ns),
-                leaving: built.leaving,
+                change: built.change,
                 begins: built.begins,
                 done,
             };

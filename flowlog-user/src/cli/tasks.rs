@@ -18,7 +18,11 @@ use super::summary::bytes;
 #[must_use]
 pub(crate) fn load(paths: &[PathBuf]) -> (Option<Plan>, Problems, bool) {
     match config::load(paths) {
-        Ok(loaded) => (Some(loaded.plan), Problems { errors: Vec::new(), warnings: loaded.warnings }, true),
+        Ok(loaded) => {
+            let mut found = Problems::default();
+            found.warnings = loaded.warnings;
+            (Some(loaded.plan), found, true)
+        }
         Err(error) => {
             let readable = matches!(error, config::Error::Invalid(_));
             (None, error.problems().clone(), readable)

@@ -10,6 +10,12 @@ const KEYS: &[&str] = &["apiVersion", "kind", "flowLogs"];
 
 /// Reads the tasks of one file. Without `apiVersion` and `kind` it is Hubble's form; our keys work in both.
 pub(super) fn read(file: &str, text: &str, problems: &mut Problems) -> Vec<Spec> {
+    let tasks = tasks(file, text, problems);
+    problems.close(file);
+    tasks
+}
+
+fn tasks(file: &str, text: &str, problems: &mut Problems) -> Vec<Spec> {
     let tree = match raw::parse(file, text) {
         Ok(Some(tree)) => tree,
         Ok(None) => {

@@ -41,6 +41,7 @@ struct Builder {
     file: Arc<str>,
     open: Vec<Open>,
     anchors: HashMap<usize, Tree>,
+    nodes: usize,
     alias_nodes: usize,
     documents: usize,
     root: Option<Tree>,
@@ -52,6 +53,7 @@ impl Builder {
             file: file.into(),
             open: Vec::new(),
             anchors: HashMap::new(),
+            nodes: 0,
             alias_nodes: 0,
             documents: 0,
             root: None,
@@ -81,6 +83,16 @@ impl Builder {
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
         let mark = span.start;
+        if matches!(event, Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..)) {
+            self.nodes += 1;
+            if self.nodes > limits::CONFIG_NODES_MAX {
+                let max = limits::CONFIG_NODES_MAX;
+                return self.fail(
+                    mark,
+                    format!("the file has more than {max} values; split it into several in one folder"),
+                );
+            }
+        }
         match event {
             Event::DocumentStart(_) => {
                 self.documents += 1;

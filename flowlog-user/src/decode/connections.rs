@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use flowlog_abi::{DirectionReport, Report};
 
+use super::divided::Divided;
 use super::flow::{Interval, build};
-use super::{Cadence, Cadences, Flows};
+use super::{Cadence, Cadences, Change, Flows};
 use crate::clock::Clock;
 use crate::limits::CADENCES_MAX;
 use crate::record::{EndReason, Event, Flow};
@@ -67,25 +68,27 @@ struct Open {
 pub(super) struct Connections {
     cadences: Cadences,
     open: HashMap<u64, Open>,
+    divided: Divided,
 }
 
 impl Connections {
     pub(super) fn new(cadences: Cadences) -> Self {
-        Self { cadences, open: HashMap::new() }
+        Self { cadences, open: HashMap::new(), divided: Divided::default() }
     }
 
     /// Notes how a connection stands, and gives the tasks that leave these cadences their last records, as at the end
     /// of a capture. What stays is not touched, but for the numbers of its records, which may have gaps.
-    pub(super) fn stand(
-        &mut self,
-        report: &Report,
-        leaving: [bool; CADENCES_MAX],
-        clock: Clock,
-        out: &mut Flows,
-    ) {
+    pub(super) fn stand(&mut self, report: &Report, change: Change, clock: Clock, out: &mut Flows) {
+        let leaving = change.leaving;
         // One that is not known begins in the ring, after this.
         let Some(Open { written, reported }) = self.open.get_mut(&report.connection) else { return };
         *reported = report.directions.map(|side| (side.packets, side.bytes));
+        for ((number, joining), written) in (0..).zip(change.joining).zip(written.iter()) {
+            let pending = |(now, side): (&DirectionReport, &Side)| now.packets > side.packets;
+            if joining && report.directions.iter().zip(&written.sides).any(pending) {
+                self.divided.divide(report, number, change.number, clock);
+            }
+        }
         let slots = (0..).zip(&self.cadences).zip(leaving).zip(written.iter_mut().zip(out));
         for (((number, cadence), leaving), (written, out)) in slots {
             let Some(cadence) = cadence.filter(|_| leaving) else { continue };
@@ -140,6 +143,7 @@ impl Connections {
             self.open.entry(report.connection).or_insert_with(|| Open::new(report));
         *reported = report.directions.map(|side| (side.packets, side.bytes));
         let now_ns = report.directions.iter().map(|side| side.last_ns).max().unwrap_or(0);
+        let Some((divided, out)) = out.split_last_mut() else { return };
         for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
         {
             let Some(cadence) = cadence else { continue };
@@ -155,7 +159,8 @@ impl Connections {
                     _ => continue,
                 };
                 let interval = side.next(now, number, event, None);
-                out.extend(build(report, at, &interval, clock));
+                let flow = build(report, at, &interval, clock);
+                self.divided.take(flow, at, out, divided);
             }
         }
     }
@@ -164,6 +169,7 @@ impl Connections {
     pub(super) fn end(&mut self, report: &Report, reason: EndReason, clock: Clock, out: &mut Flows) {
         let open = self.open.remove(&report.connection);
         let mut written = open.unwrap_or_else(|| Open::new(report)).written;
+        let Some((divided, out)) = out.split_last_mut() else { return };
         for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
         {
             let Some(cadence) = cadence else { continue };
@@ -174,14 +180,17 @@ impl Connections {
                 }
                 if first && cadence.start {
                     let interval = side.next(now, number, Event::Start, None);
-                    out.extend(build(report, at, &interval, clock));
+                    let flow = build(report, at, &interval, clock);
+                    self.divided.take(flow, at, out, divided);
                 }
                 if cadence.end {
                     let interval = side.next(now, number, Event::End, Some(reason));
-                    out.extend(build(report, at, &interval, clock));
+                    let flow = build(report, at, &interval, clock);
+                    self.divided.take(flow, at, out, divided);
                 }
             }
         }
+        self.divided.forget(report.connection);
     }
 
     /// A packet that found no place in the table: one record, the last its cadence would have written.

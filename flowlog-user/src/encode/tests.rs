@@ -38,6 +38,7 @@ fn tcp_end() -> Flow {
         bytes: 1_468_006,
         packets_total: 13,
         bytes_total: 1_468_066,
+        joined: crate::record::Joined::EVER,
         source_identity: Identity::Host,
         destination_identity: Identity::World,
     }
@@ -69,6 +70,7 @@ fn icmpv6_start() -> Flow {
         bytes: 60,
         packets_total: 1,
         bytes_total: 60,
+        joined: crate::record::Joined::EVER,
         source_identity: Identity::Unmanaged,
         destination_identity: Identity::Unmanaged,
         ..tcp_end()
@@ -326,6 +328,7 @@ prop_compose! {
         ])),
     ) -> Flow {
         Flow {
+            joined: crate::record::Joined::EVER,
             cadence, event, end_reason, connection, number, high_to_low, midstream, duplicate, fragment, rtt_ns, vlans, tunnel,
             source, destination, protocol, l4, is_reply, hook, interfaces, started_ns, first_seen_ns, last_seen_ns, packets,
             bytes, packets_total, bytes_total, source_identity, destination_identity,

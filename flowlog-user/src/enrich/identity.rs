@@ -93,6 +93,7 @@ mod tests {
             bytes: 60,
             packets_total: 1,
             bytes_total: 60,
+            joined: crate::record::Joined::EVER,
             source_identity: Identity::World,
             destination_identity: Identity::World,
         }

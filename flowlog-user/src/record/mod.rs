@@ -32,7 +32,7 @@ mod uuid;
 pub use aggregate::Aggregate;
 pub use derived::{EVENT_TYPE_TRACE, IpVersion, VERDICT_FORWARDED};
 pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
-pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection, Tunnel, TunnelKind};
+pub use flow::{EndReason, Event, Flow, Hook, Identity, Joined, L4, TrafficDirection, Tunnel, TunnelKind};
 pub use flow_message::flow_message;
 pub use foreign::Foreign;
 pub use format::{Format, Framing};

@@ -33,6 +33,7 @@ pub(super) fn flow() -> Flow {
         bytes: 60,
         packets_total: 1,
         bytes_total: 60,
+        joined: crate::record::Joined::EVER,
         source_identity: Identity::Unmanaged,
         destination_identity: Identity::World,
     }
