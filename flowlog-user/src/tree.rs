@@ -6,6 +6,7 @@
 mod shape;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 pub use shape::Shape;
@@ -49,6 +50,29 @@ impl fmt::Display for Place {
             write!(f, ": {}", self.path)?;
         }
         Ok(())
+    }
+}
+
+/// A value that remembers where it stood; two are equal wherever they stand.
+#[derive(Clone, Debug)]
+pub struct Placed<T> {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub value: T,
+}
+
+impl<T: PartialEq> PartialEq for Placed<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T: Eq> Eq for Placed<T> {}
+
+impl<T: Hash> Hash for Placed<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value.hash(state);
     }
 }
 

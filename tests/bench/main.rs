@@ -5,8 +5,10 @@
 //! the same rounds, because machines are shared and no figure of yesterday's can be compared with today's.
 
 mod files;
+mod filter;
 mod kernel;
 mod noise;
+mod pools;
 mod reload;
 
 use std::io::{IsTerminal, Write};
@@ -28,7 +30,8 @@ pub(crate) struct Bench {
 }
 
 /// All benches, in the order in which they run when none is named.
-const BENCHES: &[Bench] = &[noise::BENCH, files::BENCH, kernel::BENCH, reload::BENCH];
+const BENCHES: &[Bench] =
+    &[noise::BENCH, files::BENCH, filter::BENCH, kernel::BENCH, pools::BENCH, reload::BENCH];
 
 /// What the command line asks for.
 pub(crate) struct Settings {

@@ -1,8 +1,8 @@
 //! The threads of the data plane: one that drains the kernel, one that works through batches.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ use flowlog_user::clock::{Clock, monotonic_ns};
 use flowlog_user::decode::{Cadences, Change, Counts, Decoder, Flows};
 use flowlog_user::enrich;
 use flowlog_user::pipeline::{Applied, Batch, Pipeline, Swap};
-use flowlog_user::record::Node;
 use flowlog_user::record::rules::Rules;
+use flowlog_user::record::{Node, Pools};
 use flowlog_user::server::board::{Board, View};
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::Finished;
@@ -47,9 +47,28 @@ pub(crate) struct Control {
     pub(crate) failed: AtomicBool,
     /// Where the capture thread tells what it has seen.
     pub(crate) board: Arc<Board>,
+    /// The pools of records from now on.
+    pools: Mutex<Arc<Pools>>,
 }
 
 impl Control {
+    /// Nothing has happened yet; the capture tells `board` what it sees.
+    pub(crate) fn new(board: Arc<Board>) -> Self {
+        Self { board, ..Self::default() }
+    }
+
+    /// Other pools from now on; equal ones change nothing.
+    pub(crate) fn set_pools(&self, pools: &Arc<Pools>) {
+        let mut now = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        if *now != *pools {
+            *now = Arc::clone(pools);
+        }
+    }
+
+    fn pools(&self) -> Arc<Pools> {
+        Arc::clone(&self.pools.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// What has been seen so far.
     pub(crate) fn seen(&self) -> Seen {
         let mut seen = Seen::default();
@@ -95,7 +114,15 @@ enum Work {
 /// The next work, and until it comes what tasks have added up; nothing when there will be no more.
 fn next(receiver: &Receiver<Work>, pipeline: &mut Pipeline) -> Option<Work> {
     loop {
-        let Some(pause) = pipeline.give_out() else { return receiver.recv().ok() };
+        let now = Instant::now();
+        let settle = pipeline.settle_at().map(|at| at.saturating_duration_since(now));
+        if settle.is_some_and(|pause| pause.is_zero()) {
+            pipeline.settle();
+        }
+        let settle = settle.filter(|pause| !pause.is_zero());
+        let Some(pause) = pipeline.give_out().into_iter().chain(settle).min() else {
+            return receiver.recv().ok();
+        };
         match receiver.recv_timeout(pause) {
             Ok(work) => return Some(work),
             Err(RecvTimeoutError::Timeout) => {}
@@ -156,7 +183,7 @@ impl DataPlane {
                 pipeline.finish()
             })
             .context("cannot start a thread")?;
-        let node = Arc::new(snapshot(&live, &names)?);
+        let node = Arc::new(snapshot(&live, &names, control.pools())?);
         let (changes, decoder) = (live.changes(), Decoder::new(cadences));
         let clock = Clock::measure();
         let capture =
@@ -224,10 +251,11 @@ impl Capture {
             }
             self.clock = now;
             self.live.poll(&mut feed(&mut self.decoder, self.clock, out, &self.node, &self.sender))?;
-            if self.live.changes() != self.changes {
+            let pools = self.control.pools();
+            if self.live.changes() != self.changes || !Arc::ptr_eq(&pools, &self.node.pools) {
                 // Before the batch is handed on: its records may name what has just come.
                 self.changes = self.live.changes();
-                self.node = Arc::new(snapshot(&self.live, &self.names)?);
+                self.node = Arc::new(snapshot(&self.live, &self.names, pools)?);
             }
             self.hand_on(out);
             self.obey()?;
@@ -315,6 +343,12 @@ fn feed<'a>(
     }
 }
 
-fn snapshot(live: &Live, (node_name, cluster_name): &Names) -> Result<Node, enrich::Error> {
-    enrich::snapshot(node_name.as_deref(), cluster_name.as_deref(), live.known_interfaces(), live.addresses())
+fn snapshot(
+    live: &Live,
+    (node_name, cluster_name): &Names,
+    pools: Arc<Pools>,
+) -> Result<Node, enrich::Error> {
+    let (interfaces, addresses) = (live.known_interfaces(), live.addresses());
+    let node = enrich::snapshot(node_name.as_deref(), cluster_name.as_deref(), interfaces, addresses)?;
+    Ok(Node { pools, ..node })
 }

@@ -8,18 +8,18 @@ use crate::record::Texts;
 use crate::tree::{Problems, Tree};
 
 /// Kubernetes label selectors, one of which must select the labels.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selectors(Vec<Vec<Requirement>>);
 
 /// One requirement of a selector; all must hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Requirement {
     pub(super) key: Key,
     pub(super) test: Test,
 }
 
 /// A label's key with its source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     /// `None` stands for any source.
     pub(super) source: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct Key {
 }
 
 /// What a requirement asks of the key's value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Test {
     In(Vec<String>),
     /// Also holds where the key is missing.
@@ -53,9 +53,10 @@ impl Selectors {
         .map(Self)
     }
 
-    /// Whether they ask for `reserved:` labels only.
-    pub(super) fn are_reserved(&self) -> bool {
-        self.0.iter().flatten().all(|requirement| requirement.key.source.as_deref() == Some("reserved"))
+    /// Whether they ask only for labels that records of ours have: `reserved:` and `pool:`.
+    pub(super) fn are_recorded(&self) -> bool {
+        let recorded = |source: Option<&str>| matches!(source, Some("reserved" | "pool"));
+        self.0.iter().flatten().all(|requirement| recorded(requirement.key.source.as_deref()))
     }
 
     pub(super) fn matches(&self, labels: Texts<'_>) -> bool {

@@ -25,7 +25,7 @@ use crate::record::{
 pub(super) const DROPPED: i32 = 2;
 
 /// One field of a filter with its alternatives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "named like Hubble's filter fields")]
 pub enum Matcher {
     Uuid(Texts),
@@ -127,7 +127,7 @@ impl Matcher {
             Self::TraceId(ids) => ids.matches(""),
             Self::IpTraceId(ids) => ids.matches(0),
             Self::Encrypted(values) => values.matches(false),
-            Self::Label(_, selectors) => selectors.are_reserved(),
+            Self::Label(_, selectors) => selectors.are_recorded(),
             Self::SourceIpXlated(_)
             | Self::Pod(..)
             | Self::Fqdn(..)

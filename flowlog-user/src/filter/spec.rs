@@ -1,3 +1,5 @@
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::address::Addresses;
 use super::cel::Expressions;
 use super::condition::Conditions;
@@ -19,8 +21,8 @@ use super::status_code::StatusCodes;
 use super::tcp_flags::TcpFlags;
 use super::text::Texts;
 use super::workload::{Headers, Workloads};
-use crate::record::{End, Facts, schema};
-use crate::tree::{Entry, Fields, Problems, Tree, Value};
+use crate::record::{End, Facts, Pools, schema};
+use crate::tree::{Entry, Fields, Problem, Problems, Tree, Value};
 
 /// The filters of one task, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +47,17 @@ impl PartialEq for FlowFilter {
 }
 
 impl Eq for FlowFilter {}
+
+impl Hash for FlowFilter {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let of = |matcher: &Matcher| {
+            let mut hasher = DefaultHasher::new();
+            matcher.hash(&mut hasher);
+            hasher.finish()
+        };
+        state.write_u64(self.0.iter().map(of).fold(0, u64::wrapping_add));
+    }
+}
 
 /// Part of each warning about data that no record of ours has; recorded flows of others may have it.
 pub const NOT_RECORDED: &str = "no record of this version has";
@@ -119,6 +132,22 @@ impl Spec {
             );
         }
         spec
+    }
+}
+
+impl Spec {
+    /// Whether anything depends on what pools there are.
+    #[must_use]
+    pub fn names_pools(&self) -> bool {
+        self.conditions.name_pools()
+    }
+
+    /// Finds the addresses of the pools that are named. The problems are names that no pool has; the spec is of use only
+    /// without them.
+    pub fn resolve(&mut self, pools: &Pools) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        self.conditions.resolve(pools, &mut problems);
+        problems
     }
 }
 

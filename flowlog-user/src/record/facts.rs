@@ -37,6 +37,8 @@ pub enum Address<'a> {
 pub enum Texts<'a> {
     /// The only one.
     One(&'a str),
+    /// The only ones, in order.
+    Two([&'a str; 2]),
     /// A list of a message.
     Many(&'a [Value]),
 }
@@ -44,11 +46,12 @@ pub enum Texts<'a> {
 impl<'a> Texts<'a> {
     /// The strings in their order.
     pub fn iter(self) -> impl Iterator<Item = &'a str> {
-        let (one, many) = match self {
-            Self::One(text) => (Some(text), &[][..]),
-            Self::Many(values) => (None, values),
+        let (few, many) = match self {
+            Self::One(text) => ([Some(text), None], &[][..]),
+            Self::Two(texts) => (texts.map(Some), &[][..]),
+            Self::Many(values) => ([None, None], values),
         };
-        one.into_iter().chain(many.iter().filter_map(|value| match value {
+        few.into_iter().flatten().chain(many.iter().filter_map(|value| match value {
             Value::Text(text) => Some(&**text),
             _ => None,
         }))
@@ -56,7 +59,7 @@ impl<'a> Texts<'a> {
 }
 
 /// Members of `l4` and `l7`, one of which a flow has of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "Hubble's words")]
 pub enum Layer {
     Tcp,
@@ -119,6 +122,12 @@ pub trait Facts {
     fn counters(&self) -> Option<Counters> {
         None
     }
+    /// Numbers of the outer and the inner VLAN tag, 0 for none; nothing where a record does not say.
+    fn vlans(&self) -> Option<[u16; 2]> {
+        None
+    }
+    /// Kind of the tunnel that the flow came in, empty for none, and its network identifier.
+    fn tunnel(&self) -> (&str, u32);
 }
 
 /// What Hubble's flows do not count.
@@ -190,10 +199,7 @@ impl Facts for Seen<'_> {
     }
 
     fn labels(&self, end: End) -> Texts<'_> {
-        Texts::One(match end {
-            End::Source => self.flow.source_identity.label(),
-            End::Destination => self.flow.destination_identity.label(),
-        })
+        self.flow.labels(end, self.node)
     }
 
     fn verdict(&self) -> i32 {
@@ -230,6 +236,14 @@ impl Facts for Seen<'_> {
 
     fn with_message<T>(&self, look: impl FnOnce(&Message) -> T) -> T {
         look(&flow_message(self.flow, self.node))
+    }
+
+    fn vlans(&self) -> Option<[u16; 2]> {
+        Some(self.flow.vlans)
+    }
+
+    fn tunnel(&self) -> (&str, u32) {
+        self.flow.tunnel.map_or(("", 0), |tunnel| (tunnel.kind.name(), tunnel.vni))
     }
 
     fn counters(&self) -> Option<Counters> {

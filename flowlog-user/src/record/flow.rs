@@ -1,5 +1,7 @@
 use std::net::IpAddr;
 
+use super::PoolTag;
+
 /// Why a record was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
@@ -294,4 +296,8 @@ pub struct Flow {
     pub source_identity: Identity,
     /// Who the receiver is; set by `enrich`.
     pub destination_identity: Identity,
+    /// The sender's pool of [`Node::pools`](super::Node::pools); set by `enrich`.
+    pub source_pool: PoolTag,
+    /// The receiver's pool; set by `enrich`.
+    pub destination_pool: PoolTag,
 }

@@ -104,7 +104,8 @@ fn the_form_of_the_file() {
         (
             "apiVersion: flowlog.io/v2\nflowLogs: []\n",
             &[
-                "t.yaml:1:13: apiVersion: expected `flowlog.io/v1`, found `flowlog.io/v2`",
+                "t.yaml:1:13: apiVersion: unknown version `flowlog.io/v2`; this flowlog knows flowlog.io/v1, flowlog.io/v1alpha1, \
+                 and Hubble's form, which has neither apiVersion nor kind",
                 "t.yaml:1:1: kind is missing; add `kind: FlowLogs`",
             ],
         ),
