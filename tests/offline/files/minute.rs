@@ -17,6 +17,7 @@ const MINUTES: u64 = 1440;
 
 /// A day in files of 10 MiB, 24 MB of them (1 GB in the long form): one minute costs under 2 % of the bytes.
 #[test]
+#[ignore = "writes a gigabyte: cargo xtask test --long"]
 fn a_minute_of_a_day_costs_under_two_per_cent() -> Result<()> {
     let bytes: u64 = if std::env::var_os("FLOWLOG_TEST_LONG").is_some() { 1 << 30 } else { 24 << 20 };
     // A line of these takes about 19 bytes compressed.
