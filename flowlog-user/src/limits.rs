@@ -144,3 +144,15 @@ pub const SYNC_MS: u64 = 1_000;
 
 /// Milliseconds between two looks for files older than `fileMaxAge`.
 pub const AGE_CHECK_MS: u64 = 60_000;
+
+/// Bytes of a file that is put together anew when it is finished: below, nothing is gained worth a name; above, it
+/// would take its task too long.
+pub const REPACK_BYTES_MIN: u64 = 4 << 10;
+/// The upper end of that.
+pub const REPACK_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes of records in a flush, on average, from which frames and flushes cost little (5 %) as they are.
+pub const REPACK_FLUSH_BYTES_MAX: u64 = 48 << 10;
+
+/// Milliseconds after which a write or sync that has not returned is trouble.
+pub const HANG_MS: u64 = 3_000;

@@ -5,6 +5,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::limits::HANG_MS;
 
 /// A counter that only grows.
 #[derive(Debug, Default)]
@@ -84,20 +87,38 @@ pub struct TaskCounters {
 
 /// What keeps a task from writing.
 #[derive(Debug, Default)]
-pub struct Trouble(Mutex<Option<Arc<str>>>);
+pub struct Trouble {
+    text: Mutex<Option<Arc<str>>>,
+    /// Since when its writer has been at something that may not return.
+    busy: Mutex<Option<Instant>>,
+}
 
 impl Trouble {
     /// Takes the state as it is now.
     pub fn set(&self, text: Option<&str>) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.text.lock().unwrap_or_else(PoisonError::into_inner);
         if held.as_deref() != text {
             *held = text.map(Into::into);
         }
     }
 
-    /// The state.
+    /// Its writer turns to the disk, or has come back from it.
+    pub fn busy(&self, busy: bool) {
+        *self.busy.lock().unwrap_or_else(PoisonError::into_inner) = busy.then(Instant::now);
+    }
+
+    /// The state. A disk that hangs tells nothing, so that it is deduced from its silence.
     #[must_use]
     pub fn get(&self) -> Option<Arc<str>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let busy = *self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(since) = busy.map(|since| since.elapsed())
+            && since >= Duration::from_millis(HANG_MS)
+        {
+            let seconds = since.as_secs();
+            return Some(
+                format!("the disk has not answered for {seconds} s; records wait in the queue").into(),
+            );
+        }
+        self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -206,6 +206,7 @@ impl Pipeline {
             places.push((cadence, place));
         }
         let overflow = self.overflow;
+        let staying: HashSet<String> = self.lanes.iter().map(|lane| lane.planned.spec.name.clone()).collect();
         let leaving = before.into_values().map(|lane| {
             let why = if lane.has_ended(wall_ns()) {
                 "the task's end has come"
@@ -213,7 +214,11 @@ impl Pipeline {
                 "the task was removed or its file moved"
             };
             give_out(lane.kept.aggregator, &lane.running, overflow);
-            (lane.planned.spec.file.live_path(), lane.running.close_because(why))
+            let name = &lane.planned.spec.name;
+            let stays =
+                staying.contains(name) || late.iter().any(|(_, planned, _)| planned.spec.name == *name);
+            let path = lane.planned.spec.file.live_path();
+            (path, if stays { lane.running.close_because(why) } else { lane.running.remove(why) })
         });
         let (awaited, closing): (Vec<_>, Vec<_>) = leaving
             .partition(|(path, _)| late.iter().any(|(_, planned, _)| planned.spec.file.live_path() == *path));

@@ -1,6 +1,7 @@
 //! Task files, as every command loads and describes them.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::bail;
 use flowlog_user::config::{self, Defined, Loaded, Origin, Sources};
@@ -9,6 +10,7 @@ use flowlog_user::filter::NOT_RECORDED;
 use flowlog_user::record::Event;
 use flowlog_user::task::{self, Plan, Planned};
 use flowlog_user::tree::{Problem, Problems};
+use jiff::SignedDuration;
 
 use super::summary::bytes;
 
@@ -84,15 +86,24 @@ pub(crate) fn describe(task: &Planned) -> String {
         total => format!("at most {} on disk", bytes(total)),
     };
     format!(
-        "task {}: {}, finished as {} ({}, {}), rotated at {}, {total}, mode {:04o}",
+        "task {}: {}, finished as {} ({}, {}), rotated at {}{}, {total}, mode {:04o}",
         task.spec.name,
         write.live_path().display(),
         write.finished_paths().file_name().unwrap_or_default().display(),
         write.format.name(),
         write.compression.name(),
         bytes(write.size_bytes_max),
+        interval(write.rotation_interval, write.rotation_aligned),
         write.mode,
     )
+}
+
+/// When files are finished by time.
+fn interval(interval: Option<Duration>, aligned: bool) -> String {
+    let Some(interval) = interval.and_then(|interval| SignedDuration::try_from(interval).ok()) else {
+        return String::new();
+    };
+    format!(" and every {interval:#}{}", if aligned { " by the clock" } else { "" })
 }
 
 /// The same for programs.
@@ -111,6 +122,8 @@ pub(crate) fn to_json(task: &Planned, origin: Option<&Origin>) -> serde_json::Va
         "compression": write.compression.name(),
         "mode": format!("{:04o}", write.mode),
         "rotate_bytes_max": write.size_bytes_max,
+        "rotate_interval_ms": write.rotation_interval.map(|interval| u64::try_from(interval.as_millis()).unwrap_or(u64::MAX)),
+        "rotate_aligned": write.rotation_aligned,
         "total_bytes_max": bounded(write.total_bytes_max),
         "start": spec.start.map(|at| at.to_string()),
         "end": spec.end.map(|at| at.to_string()),

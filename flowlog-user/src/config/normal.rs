@@ -10,7 +10,7 @@ use crate::filter::shape;
 use crate::record::Event;
 use crate::task::{Events, Spec};
 use crate::tree::Shape;
-use crate::write::{Compression, OnFull, Sync};
+use crate::write::{Compression, OnEnd, OnFull, Sync};
 
 const MIB: u64 = 1 << 20;
 
@@ -75,6 +75,7 @@ fn file(spec: &Spec, total_mb: Option<u64>, put: &mut impl FnMut(&'static str, O
         None => {}
     }
     put("fileRotationInterval", file.rotation_interval.map(duration));
+    put("fileRotationAligned", file.rotation_aligned.then_some(Value::Bool(true)));
     put("fileMaxAge", file.age_max.map(duration));
     put("fileMinFreePercent", file.free_percent_min.map(Value::from));
     put("fileMode", Some(format!("{:04o}", file.mode).into()));
@@ -91,6 +92,7 @@ fn file(spec: &Spec, total_mb: Option<u64>, put: &mut impl FnMut(&'static str, O
         OnFull::DeleteOldest => "deleteOldest",
     };
     put("onFull", Some(on_full.into()));
+    put("onEnd", (file.on_end == OnEnd::Delete).then(|| "delete".into()));
 }
 
 /// In the syntax that Go and we read.

@@ -8,7 +8,7 @@ use super::Error;
 use super::cat::{Request, Summary, quiet};
 use super::group::{Group, file_identity};
 use super::printer::Printer;
-use super::sources::{Key, grouped};
+use super::sources::{Identity, Key, grouped};
 
 /// Between two looks for more.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -39,7 +39,7 @@ fn watch(
 ) -> Result<(), Error> {
     let mut printer = Printer::new(request);
     let mut tasks: BTreeMap<Key, Group> = BTreeMap::new();
-    let mut read: Vec<(u64, u64)> = Vec::new();
+    let mut read: Vec<Identity> = Vec::new();
     let mut first = true;
     while !stop() {
         look(&request.paths, request, &mut tasks, &mut read, first)?;
@@ -65,7 +65,7 @@ fn look(
     paths: &[PathBuf],
     request: &Request,
     tasks: &mut BTreeMap<Key, Group>,
-    read: &mut Vec<(u64, u64)>,
+    read: &mut Vec<Identity>,
     first: bool,
 ) -> Result<(), Error> {
     let found = match grouped(paths) {

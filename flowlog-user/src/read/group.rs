@@ -1,5 +1,6 @@
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use super::cat::{Request, ToLine};
 use super::input::Input;
 use super::lines::{Lines, Step};
 use super::range::TimeRange;
-use super::sources::{Position, Source, identity};
+use super::sources::{Identity, Position, Source, identity};
 use super::stats::Stats;
 use super::{Damage, Error, Malformed, event, protobuf};
 use crate::record::Framing;
@@ -27,6 +28,11 @@ pub(super) struct Group {
     range: TimeRange,
     /// More files may come.
     follow: bool,
+    /// While following: how many lines of a file were given, by its first line. A file that was compressed or put
+    /// together when it was finished is another file with the same lines.
+    given: HashMap<u64, u64>,
+    /// The current file among them, its lines so far, and how many of them were given before.
+    place: Option<(u64, u64, u64)>,
     to_line: ToLine,
     /// A record that is no line.
     record: Vec<u8>,
@@ -44,6 +50,8 @@ impl Group {
             current: None,
             range: request.range,
             follow,
+            given: HashMap::new(),
+            place: None,
             to_line: request.to_line,
             record: Vec::new(),
             log: String::new(),
@@ -83,6 +91,9 @@ impl Group {
                 stats.read_bytes += lines.read_bytes() - before.1;
                 match step {
                     Step::Line => {
+                        if was_given(&mut self.given, &mut self.place, &self.line, self.follow) {
+                            continue;
+                        }
                         match as_line(lines.framing(), &mut self.line, &mut self.record, self.to_line) {
                             Ok(()) => return Ok(true),
                             Err(error) => {
@@ -110,6 +121,7 @@ impl Group {
                 }
             }
             self.current = self.open_next(damage)?;
+            self.place = None;
             let Some((source, _)) = &self.current else { return Ok(false) };
             stats.files += 1;
             stats.file_bytes += source.path.metadata().map_or(0, |found| found.len());
@@ -145,10 +157,34 @@ impl Group {
     }
 
     /// Whether the file that is being read is the one of that identity, or one that waits is.
-    pub(super) fn holds(&self, wanted: (u64, u64)) -> bool {
+    pub(super) fn holds(&self, wanted: Identity) -> bool {
         let held = self.current.iter().map(|(source, _)| source).chain(&self.files);
         held.chain(self.live.iter().map(|(source, _)| source)).any(|source| source.identity == Some(wanted))
     }
+}
+
+/// Whether a record was given when its file was another one; `place` is where the current file is.
+fn was_given(
+    given: &mut HashMap<u64, u64>,
+    place: &mut Option<(u64, u64, u64)>,
+    record: &[u8],
+    follow: bool,
+) -> bool {
+    if !follow {
+        return false;
+    }
+    let (first, records, before) = place.get_or_insert_with(|| {
+        let mut hasher = DefaultHasher::new();
+        record.hash(&mut hasher);
+        let first = hasher.finish();
+        (first, 0, given.get(&first).copied().unwrap_or(0))
+    });
+    *records += 1;
+    let known = *records <= *before;
+    if !known {
+        given.insert(*first, *records);
+    }
+    known
 }
 
 /// Makes Hubble's line of a record that is none: it is delimited, or flat.
@@ -176,7 +212,7 @@ fn as_line(
 }
 
 /// What a file is, whatever its name.
-pub(super) fn file_identity(source: &Source) -> Option<(u64, u64)> {
+pub(super) fn file_identity(source: &Source) -> Option<Identity> {
     source.identity.or_else(|| identity(&source.path))
 }
 

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use globset::Glob;
 
@@ -24,8 +25,8 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
     /// Found in a folder rather than named: it may be gone by the time it is read.
     pub(super) listed: bool,
-    /// Device and number, whatever its name.
-    pub(super) identity: Option<(u64, u64)>,
+    /// What it is, whatever its name.
+    pub(super) identity: Option<Identity>,
 }
 
 impl Source {
@@ -40,10 +41,13 @@ const STDIN: &str = "-";
 /// A task: folder and `filePath`.
 pub(super) type Key = (PathBuf, String);
 
-/// Device and number of a file.
-pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+/// Device, number and time of birth: the number of a file that is gone is soon another's.
+pub(super) type Identity = (u64, u64, Option<SystemTime>);
+
+/// What a file is, whatever its name.
+pub(super) fn identity(path: &Path) -> Option<Identity> {
     let found = fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino()))
+    Some((found.dev(), found.ino(), found.created().ok()))
 }
 
 /// The files behind the paths, grouped by task, each group in time order.

@@ -323,7 +323,18 @@ impl Shared {
             }
             std::thread::yield_now();
         }
-        panic!("{}", String::from_utf8_lossy(&self.0.lock().unwrap()));
+        let got = self.0.lock().unwrap().clone();
+        assert_eq!(String::from_utf8_lossy(&got).lines().count(), text.lines().count());
+        assert_eq!(String::from_utf8_lossy(&got), text);
+    }
+}
+
+/// Ends the reader also when a test fails.
+struct StopLater<'a>(&'a AtomicBool);
+
+impl Drop for StopLater<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -345,6 +356,7 @@ fn a_follower_sees_every_line_once_across_rotations() {
             follow(&request, &mut to, &mut |damage| panic!("{damage}"), &|| stop_seen.load(Ordering::Relaxed))
                 .unwrap()
         });
+        let _stop = StopLater(&stop);
         out.wait_for(&lines(0..10));
         // An open frame, flushed, and its rest later.
         let open = zstd(&[lines(10..20)], true);
@@ -362,7 +374,19 @@ fn a_follower_sees_every_line_once_across_rotations() {
         finish(40);
         append(&live, &indexed(&[lines(50..60)]));
         out.wait_for(&lines(0..60));
+        // Finished as another file: put together with what was not read yet, then compressed.
+        fs::write(dir.path().join("tmp.tmp"), indexed(&[lines(50..65)])).unwrap();
+        fs::rename(dir.path().join("tmp.tmp"), &live).unwrap();
+        finish(50);
+        out.wait_for(&lines(0..65));
+        append(&live, lines(65..70).as_bytes());
+        out.wait_for(&lines(0..70));
+        fs::write(dir.path().join("tmp.tmp"), gzip(&lines(65..72))).unwrap();
+        fs::rename(dir.path().join("tmp.tmp"), dir.path().join("a-20261130T201426.065Z.log.gz")).unwrap();
+        fs::remove_file(&live).unwrap();
+        append(&live, &zstd(&[lines(72..75)], false));
+        out.wait_for(&lines(0..75));
         stop.store(true, Ordering::Relaxed);
-        assert_eq!(reader.join().unwrap().lines, 60);
+        assert_eq!(reader.join().unwrap().lines, 75);
     });
 }

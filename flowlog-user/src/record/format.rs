@@ -57,6 +57,28 @@ pub enum Framing {
     Delimited,
 }
 
+impl Framing {
+    /// Bytes of the whole records that these bytes begin with.
+    #[must_use]
+    pub fn whole_len(self, bytes: &[u8]) -> usize {
+        match self {
+            Self::Lines => bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+            Self::Delimited => {
+                let mut at = 0;
+                while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+                    match delimited_head(rest) {
+                        Head::Record(prefix, length) if rest.len() >= prefix + length => {
+                            at += prefix + length;
+                        }
+                        _ => break,
+                    }
+                }
+                at
+            }
+        }
+    }
+}
+
 /// What stands at the beginning of bytes that are delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {

@@ -39,6 +39,13 @@ impl Desk {
     }
 
     fn work(&mut self) -> Next {
+        self.shared.counters.trouble.busy(true);
+        let next = self.work_on();
+        self.shared.counters.trouble.busy(false);
+        next
+    }
+
+    fn work_on(&mut self) -> Next {
         let began = Instant::now();
         loop {
             let asked = self.shared.reshape.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -57,6 +64,7 @@ impl Desk {
                 Order::Close => {
                     self.say_goodbye();
                     self.close();
+                    self.clear();
                     self.shared.stop(self.last_file.take());
                     return Next::Done;
                 }
@@ -68,6 +76,20 @@ impl Desk {
             if began.elapsed() >= TURN {
                 return Next::Again;
             }
+        }
+    }
+
+    /// Deletes what a task that is gone leaves, where that is configured.
+    fn clear(&mut self) {
+        let gone = self.shared.is_gone.load(std::sync::atomic::Ordering::Relaxed);
+        let Some(writer) = self.writer.as_mut().ok().filter(|_| gone) else { return };
+        match writer.clear() {
+            Ok(0) => {}
+            Ok(files) => {
+                tracing::info!(files, "the files of a task that is gone are deleted");
+                self.last_file = None;
+            }
+            Err(error) => tracing::warn!(%error, "the files of a task that is gone stay"),
         }
     }
 

@@ -7,7 +7,7 @@ use super::duration;
 use crate::limits;
 use crate::record::Format;
 use crate::tree::{Fields, Problems, Tree, Value};
-use crate::write::{Compression, Definition, NoticeEncoder, OnFull, Owner, STDOUT, Spec, Sync};
+use crate::write::{Compression, Definition, NoticeEncoder, OnEnd, OnFull, Owner, STDOUT, Spec, Sync};
 
 /// zstd levels above 19 need more memory than a daemon should take.
 pub(super) const ZSTD_LEVEL_MAX: u64 = 19;
@@ -58,6 +58,7 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
         fields.get("fileRotationInterval").and_then(|tree| duration::read(tree, min, problems));
     let (size_bytes_max, total_bytes_max) =
         if is_stdout { (u64::MAX, 0) } else { (size_bytes_max, total_bytes_max) };
+    let rotation_aligned = aligned(fields, problems);
     let mode = fields.get("fileMode").and_then(|tree| mode(tree, problems)).unwrap_or(MODE_DEFAULT);
     Some(Spec {
         task: String::new(),
@@ -71,6 +72,7 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
         age_max,
         free_percent_min,
         rotation_interval,
+        rotation_aligned,
         mode,
         owner: Owner {
             user: account("fileUser", fields, problems),
@@ -78,6 +80,7 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
         },
         sync: word("fileSync", &SYNCS, fields, problems).unwrap_or_default(),
         on_full: word("onFull", &ON_FULL, fields, problems).unwrap_or_default(),
+        on_end: word("onEnd", &ON_END, fields, problems).unwrap_or_default(),
         definition: Definition::default(),
     })
 }
@@ -101,6 +104,20 @@ fn plain(fields: &Fields<'_>, problems: &mut Problems) -> Compression {
         problems.error(&entry.place, "stdout is written plain; remove it, or write to a file");
     }
     Compression::None
+}
+
+/// Whether files end with the clock.
+fn aligned(fields: &Fields<'_>, problems: &mut Problems) -> bool {
+    let given = fields.get("fileRotationAligned").and_then(|tree| tree.boolean(problems));
+    if let (Some(true), None, Some(entry)) =
+        (given, fields.get("fileRotationInterval"), fields.entry("fileRotationAligned"))
+    {
+        problems.warning(
+            &entry.place,
+            "does nothing without fileRotationInterval; add e.g. `fileRotationInterval: 1h`",
+        );
+    }
+    given.unwrap_or(false)
 }
 
 /// The task as it was configured, as JSON: what a file's header says of it.
@@ -140,6 +157,8 @@ fn account(key: &str, fields: &Fields<'_>, problems: &mut Problems) -> Option<St
 
 pub(super) const SYNC_WORDS: &[&str] = &["none", "frame", "interval"];
 pub(super) const ON_FULL_WORDS: &[&str] = &["drop", "deleteOldest"];
+pub(super) const ON_END_WORDS: &[&str] = &["keep", "delete"];
+const ON_END: [(&str, OnEnd); 2] = [("keep", OnEnd::Keep), ("delete", OnEnd::Delete)];
 const SYNCS: [(&str, Sync); 3] = [("none", Sync::None), ("frame", Sync::Frame), ("interval", Sync::Interval)];
 const ON_FULL: [(&str, OnFull); 2] = [("drop", OnFull::Drop), ("deleteOldest", OnFull::DeleteOldest)];
 

@@ -1,6 +1,8 @@
 //! The keys of a task: what reading, the JSON schema and the table of all keys go by.
 
-use super::file::{BACKUPS_MAX, ON_FULL_WORDS, SIZE_MB_MAX, SYNC_WORDS, TOTAL_MB_MAX, ZSTD_LEVEL_MAX};
+use super::file::{
+    BACKUPS_MAX, ON_END_WORDS, ON_FULL_WORDS, SIZE_MB_MAX, SYNC_WORDS, TOTAL_MB_MAX, ZSTD_LEVEL_MAX,
+};
 use super::spec::RATE_MAX;
 use crate::filter::shape::CONDITIONS;
 use crate::tree::{Fields, Key as Found, Problems, Shape, Tree};
@@ -115,6 +117,12 @@ pub const KEYS: &[Key] = &[
         "level of zstd, or up to 9 of gzip",
     ),
     ours("fileRotationInterval", Shape::Duration, "never", "time after which a file is finished"),
+    ours(
+        "fileRotationAligned",
+        Shape::Boolean,
+        "false",
+        "end files at whole multiples of fileRotationInterval in UTC",
+    ),
     ours("fileMaxAge", Shape::Duration, "none", "age at which finished files go"),
     ours("fileMaxTotalMb", Shape::Integer(0, TOTAL_MB_MAX), "", "MiB that all of the task's files may take"),
     ours("fileMinFreePercent", Shape::Integer(0, 99), "none", "part of the file system that stays free"),
@@ -122,6 +130,12 @@ pub const KEYS: &[Key] = &[
     ours("fileUser", Shape::Account, "the daemon's", "owner of the files"),
     ours("fileGroup", Shape::Account, "the daemon's", "group of the files"),
     ours("fileSync", Shape::Words(SYNC_WORDS), "none", "when a file is synced beside its end"),
+    ours(
+        "onEnd",
+        Shape::Words(ON_END_WORDS),
+        "keep",
+        "what becomes of the files when the task ends or is removed",
+    ),
     ours("onFull", Shape::Words(ON_FULL_WORDS), "drop", "what happens when the disk is full"),
     ours("start", Shape::Moment, "at once", "nothing is written before this moment"),
     ours(

@@ -36,6 +36,8 @@ pub(super) struct Shared {
     pub(super) reason: OnceLock<&'static str>,
     /// Records come from a replay, which has all the time there is.
     pub(super) patient: AtomicBool,
+    /// It is gone for good.
+    pub(super) is_gone: AtomicBool,
     queue: Mutex<Queue>,
     /// The queue has become shorter, or the task has stopped.
     moved: Condvar,
@@ -104,6 +106,7 @@ impl Running {
             reshape: Mutex::default(),
             reason: OnceLock::new(),
             patient: AtomicBool::new(false),
+            is_gone: AtomicBool::new(false),
             queue: Mutex::default(),
             moved: Condvar::new(),
         });
@@ -177,6 +180,13 @@ impl Running {
     pub fn close_because(self, why: &'static str) -> Closing {
         self.shared.reason.get_or_init(|| why);
         Closing { shared: Arc::clone(&self.shared) }
+    }
+
+    /// As [`Self::close_because`], of a task that is gone for good: its files go too where that is configured.
+    #[must_use]
+    pub fn remove(self, why: &'static str) -> Closing {
+        self.shared.is_gone.store(true, Ordering::Relaxed);
+        self.close_because(why)
     }
 
     /// Writes what is queued, closes the file and waits for it.
@@ -296,10 +306,12 @@ mod tests {
             age_max: None,
             free_percent_min: None,
             rotation_interval: None,
+            rotation_aligned: false,
             mode: 0o640,
             owner: Owner::default(),
             sync: Sync::None,
             on_full: OnFull::Drop,
+            on_end: crate::write::OnEnd::Keep,
             definition: Definition::default(),
         }
     }

@@ -7,8 +7,9 @@ use super::name::Names;
 use super::owner::Ids;
 use super::{Compression, Error, Spec, gzip};
 
-/// Collisions within one millisecond that are told apart.
-const COLLISIONS_MAX: u32 = 10_000;
+/// Names that are tried: one that others have taken is passed over.
+const TRIES_MAX: u32 = 10_000;
+const MILLISECOND_NS: i64 = 1_000_000;
 
 /// Gives a live file, synced by the caller, its finished name, and compresses it where that is the task's way. On an
 /// error the content stays where it was.
@@ -31,18 +32,22 @@ pub(super) fn finish(
     }
 }
 
+/// A name is the time of the first record or, where that would not sort behind every name that is there (a collision,
+/// a clock that went back, also before a restart), the next millisecond.
 fn rename(folder: &Folder, names: &Names, first_ns: i64) -> Result<String, Error> {
-    for n in 0..COLLISIONS_MAX {
+    let newest = names.newest_ns(&folder.names()?);
+    let mut ns = newest.map_or(first_ns, |newest| first_ns.max(newest.saturating_add(MILLISECOND_NS)));
+    for _ in 0..TRIES_MAX {
         // A name is taken when it is taken under any compression.
-        if names.variants(first_ns, n).iter().any(|name| folder.exists(name)) {
-            continue;
+        if !names.variants(ns).iter().any(|name| folder.exists(name)) {
+            let name = names.finished(ns);
+            match folder.rename(&names.live, &name) {
+                Ok(()) => return Ok(name),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(folder.io("rename", &names.live, error)),
+            }
         }
-        let name = names.finished(first_ns, n);
-        match folder.rename(&names.live, &name) {
-            Ok(()) => return Ok(name),
-            Err(Errno::EXIST) => {}
-            Err(error) => return Err(folder.io("rename", &names.live, error)),
-        }
+        ns = ns.saturating_add(MILLISECOND_NS);
     }
     Err(folder.io("rename", &names.live, Errno::EXIST))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, fchmod, flock, fstat, fstatvfs,
-    fsync, openat2, renameat_with, stat, statat, unlinkat,
+    fsync, openat2, renameat, renameat_with, stat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -44,8 +44,10 @@ impl Folder {
     pub(super) fn reopen(&mut self) -> Result<(), Error> {
         let (path, fd) = open_root(&self.root.0)?;
         self.root = (path, fd);
-        self.fd =
-            open_below(&self.root.1, &self.below).map_err(|error| self.io("open the folder", "", error))?;
+        self.fd = open_below(&self.root.1, &self.below).map_err(|error| match error {
+            Errno::LOOP => Error::Link { task: self.task.clone(), path: self.path.clone() },
+            other => self.io("open the folder", "", other),
+        })?;
         Ok(())
     }
 
@@ -100,6 +102,15 @@ impl Folder {
         Ok(File::from(fd))
     }
 
+    /// Creates a file that must not exist, to be read and written, and locks it: it will take the live file's place.
+    pub(super) fn create_locked(&self, name: &str, mode: u32) -> Result<File, Error> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND;
+        let fd = self.open(name, flags, mode)?;
+        fchmod(&fd, Mode::from_raw_mode(mode)).map_err(|error| self.io("set the mode of", name, error))?;
+        flock(&fd, FlockOperation::NonBlockingLockExclusive).map_err(|error| self.io("lock", name, error))?;
+        Ok(File::from(fd))
+    }
+
     fn open(&self, name: &str, flags: OFlags, mode: u32) -> Result<OwnedFd, Error> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(mode) } else { Mode::empty() };
@@ -139,6 +150,12 @@ impl Folder {
         (stat.f_blocks > 0).then(|| stat.f_bavail.saturating_mul(100) / stat.f_blocks)
     }
 
+    /// Bytes of the whole file system.
+    pub(super) fn total_bytes(&self) -> Option<u64> {
+        let stat = fstatvfs(&self.fd).ok()?;
+        Some(stat.f_blocks.saturating_mul(stat.f_frsize)).filter(|bytes| *bytes > 0)
+    }
+
     pub(super) fn exists(&self, name: &str) -> bool {
         !matches!(statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT))
     }
@@ -146,6 +163,11 @@ impl Folder {
     /// Renames, unless the new name is taken.
     pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), Errno> {
         renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE)
+    }
+
+    /// Renames in the place of what has the new name.
+    pub(super) fn replace(&self, from: &str, to: &str) -> Result<(), Errno> {
+        renameat(&self.fd, from, &self.fd, to)
     }
 
     pub(super) fn unlink(&self, name: &str) -> Result<(), Error> {

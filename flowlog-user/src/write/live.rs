@@ -33,6 +33,11 @@ pub(super) struct Book {
     pub(super) frames: Vec<Frame>,
     /// Records in it.
     pub(super) records: u64,
+    /// Bytes of their lines, and in how many writes they went.
+    pub(super) text_bytes: u64,
+    pub(super) writes: u64,
+    /// When the clock's period ends in which it was begun, or got its first record (ns since the epoch).
+    pub(super) ends_ns: Option<i64>,
 }
 
 /// What became of the live file outside the daemon.

@@ -3,7 +3,7 @@
 //! In: [`Chunk`]s of whole lines for one task, and a [`Spec`] that says where and how. Out: a live file that is
 //! readable while it grows, finished files under names that sort by time, and [`Written`], what became of every
 //! record. What never happens here: looking into records, following a link, writing outside the allowed
-//! [`Roots`], appending to or overwriting what an earlier process left. To add a compression: an arm of
+//! [`Roots`], adding records to what an earlier process left (its end is mended, no more), or losing any that can be read. To add a compression: an arm of
 //! [`Compression`] and of [`encoder::Encoder`], and the suffix in [`name`].
 
 mod backlog;
@@ -15,11 +15,15 @@ mod folder;
 mod gzip;
 mod live;
 mod losses;
+mod mend;
 mod name;
 mod notice;
 mod owner;
+mod period;
+mod pieces;
 mod pool;
 mod proof;
+mod repack;
 mod roots;
 mod salvage;
 mod sink;
@@ -36,6 +40,6 @@ pub use roots::Roots;
 pub use salvage::Salvaged;
 pub use sink::Sink;
 pub use socket::{SocketError, SocketPlace};
-pub use spec::{Compression, Definition, NoticeEncoder, OnFull, Owner, STDOUT, Spec, Sync};
+pub use spec::{Compression, Definition, NoticeEncoder, OnEnd, OnFull, Owner, STDOUT, Spec, Sync};
 pub use state::StateDir;
 pub use writer::{Chunk, Closed, Writer, Written};

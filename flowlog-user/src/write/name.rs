@@ -5,7 +5,8 @@ use super::Compression;
 /// What may follow a finished file's extension.
 const SUFFIXES: [&str; 3] = ["", ".zst", ".gz"];
 
-/// The names of one task's files: `<stem>-<UTC>[-n]<ext>[.zst|.gz]`, live `<stem><ext>[.zst]`.
+/// The names of one task's files: `<stem>-<UTC><ext>[.zst|.gz]`, live `<stem><ext>[.zst]`. Earlier versions told files
+/// of one millisecond apart by `-n` behind the time; those are still known.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     /// The name as configured, where it holds `{date}`.
@@ -39,6 +40,16 @@ impl Names {
         (of_day.live != self.live).then_some(Self { dated: Some((name, compression)), ..of_day })
     }
 
+    /// Whether the names hold a day.
+    pub(super) const fn is_dated(&self) -> bool {
+        self.dated.is_some()
+    }
+
+    /// What takes the live file's place once it is whole.
+    pub(super) fn unfinished(&self) -> String {
+        format!("{}.tmp", self.live)
+    }
+
     /// What a finished file's name begins with, whatever its day: what follows.
     fn behind_stem<'a>(&self, name: &'a str) -> Option<&'a str> {
         let Some((template, _)) = &self.dated else { return name.strip_prefix(self.stem.as_str()) };
@@ -61,20 +72,24 @@ impl Names {
         format!("{}-*{}{suffix}", self.stem, self.ext)
     }
 
-    /// The finished name for a file whose first record is of that time; `n` > 0 tells collisions apart.
-    pub(super) fn finished(&self, first_ns: i64, n: u32) -> String {
-        format!("{}{}", self.base(first_ns, n), self.suffix)
+    /// The finished name for a file of that time.
+    pub(super) fn finished(&self, ns: i64) -> String {
+        format!("{}{}", self.base(ns), self.suffix)
     }
 
-    /// Every name that a finished file of that time and number may have.
-    pub(super) fn variants(&self, first_ns: i64, n: u32) -> [String; 3] {
-        SUFFIXES.map(|suffix| format!("{}{suffix}", self.base(first_ns, n)))
+    /// Every name that a finished file of that time may have.
+    pub(super) fn variants(&self, ns: i64) -> [String; 3] {
+        SUFFIXES.map(|suffix| format!("{}{suffix}", self.base(ns)))
     }
 
-    fn base(&self, first_ns: i64, n: u32) -> String {
-        let Self { stem, ext, .. } = self;
-        let stamp = stamp(first_ns);
-        if n == 0 { format!("{stem}-{stamp}{ext}") } else { format!("{stem}-{stamp}-{n}{ext}") }
+    fn base(&self, ns: i64) -> String {
+        format!("{}-{}{}", self.stem, stamp(ns), self.ext)
+    }
+
+    /// The time in the newest finished name among these, nanoseconds since the Unix epoch.
+    pub(super) fn newest_ns(&self, names: &[String]) -> Option<i64> {
+        let stamps = names.iter().filter_map(|name| Some(self.parse(name)?.0));
+        stamps.filter_map(unstamp).max()
     }
 
     /// Time stamp and number of one of this task's finished files; `None` for every other file.
@@ -120,6 +135,13 @@ fn stamp(ns: i64) -> String {
     at.strftime("%Y%m%dT%H%M%S.%3fZ").to_string()
 }
 
+/// What a stamp says; nothing where it is no time, or none that nanoseconds reach (the year 2262).
+fn unstamp(stamp: &str) -> Option<i64> {
+    let text = format!("{}+0000", stamp.strip_suffix('Z')?);
+    let at = Timestamp::strptime("%Y%m%dT%H%M%S%.f%z", text).ok()?;
+    i64::try_from(at.as_nanosecond()).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,25 +153,39 @@ mod tests {
     fn names_carry_the_time_of_the_first_record() {
         let names = Names::new("connections.log", Compression::Zstd { level: 3 });
         assert_eq!(names.live, "connections.log.zst");
-        assert_eq!(names.finished(NS, 0), "connections-20261130T201426.123Z.log.zst");
-        assert_eq!(names.finished(NS, 2), "connections-20261130T201426.123Z-2.log.zst");
+        assert_eq!(names.finished(NS), "connections-20261130T201426.123Z.log.zst");
         let names = Names::new("events", Compression::Gzip { level: 6 });
         assert_eq!(names.live, "events");
-        assert_eq!(names.finished(NS, 0), "events-20261130T201426.123Z");
-        assert_eq!(Names::new(".hidden", Compression::None).finished(0, 0), ".hidden-19700101T000000.000Z");
+        assert_eq!(names.finished(NS), "events-20261130T201426.123Z");
+        assert_eq!(Names::new(".hidden", Compression::None).finished(0), ".hidden-19700101T000000.000Z");
     }
 
     #[test]
     fn a_name_with_the_date_changes_with_the_day_and_knows_those_of_other_days() {
         let names = Names::new("{date}-a.log", Compression::None).of_day(NS).unwrap();
         assert_eq!(names.live, "2026-11-30-a.log");
-        assert_eq!(names.finished(NS, 0), "2026-11-30-a-20261130T201426.123Z.log");
+        assert_eq!(names.finished(NS), "2026-11-30-a-20261130T201426.123Z.log");
         assert!(names.of_day(NS + 3 * 3_600_000_000_000).is_none());
         assert_eq!(names.of_day(NS + 4 * 3_600_000_000_000).unwrap().live, "2026-12-01-a.log");
         assert_eq!(names.parse("2025-01-01-a-20250101T000000.000Z.log"), Some(("20250101T000000.000Z", 0)));
         assert_eq!(names.parse("2025-01-x1-a-20250101T000000.000Z.log"), None);
         assert_eq!(names.parse("2025-01-01-b-20250101T000000.000Z.log"), None);
         assert!(Names::new("a.log", Compression::None).of_day(NS).is_none());
+    }
+
+    #[test]
+    fn the_newest_name_is_found_whatever_its_day_and_number() {
+        let names = Names::new("{date}.log", Compression::None).of_day(NS).unwrap();
+        let list = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let found = names.newest_ns(&list(&[
+            "2026-11-30-20261130T201426.122Z.log.gz",
+            "2026-11-29-20261130T201426.123Z-7.log",
+            "2026-11-30-20261130T201426.122Z.log.zst",
+            "2026-11-30-99991231T235959.999Z.log", // Beyond what can be reckoned with.
+            "other-20301130T201426.122Z.log",
+        ]));
+        assert_eq!(found, Some(NS / 1_000_000 * 1_000_000));
+        assert_eq!(names.newest_ns(&list(&["2026-11-30.log"])), None);
     }
 
     #[test]

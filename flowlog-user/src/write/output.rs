@@ -9,8 +9,8 @@ use super::super::encoder::Encoder;
 use super::super::finish::finish;
 use super::super::live::{Book, Fate};
 use super::super::losses::Place;
-use super::super::notice::Loss;
-use super::super::{Compression, Error, OnFull, Sync};
+use super::super::notice::{Loss, Notices};
+use super::super::{Compression, Error, OnFull, Spec, Sync, mend, repack};
 use super::{Boundary, Pending, Trouble, Writer, open_live};
 use crate::clock::wall_ns;
 use crate::limits::{RETRY_MS, SYNC_MS, TROUBLE_LOG_MS};
@@ -25,17 +25,19 @@ impl Writer {
             self.backlog = Backlog::default();
             self.backlog.scan(&self.folder, &self.names)?;
         }
-        if let Some(names) = self.names.of_day(wall_ns()) {
+        // A clock that went back does not bring old days back.
+        if let Some(names) = self.names.of_day(wall_ns().max(self.named_ns)) {
             self.names = names;
         }
-        let (live, salvaged) = open_live(&self.folder, &self.names, &self.spec, self.owner)?;
+        let (live, salvaged) =
+            open_live(&self.folder, &self.names, &self.spec, self.owner, &self.notices, mend::LEFT)?;
         if let Some(salvaged) = salvaged {
             let path = salvaged.path.display();
             tracing::warn!(%path, records = salvaged.records, "kept what an error left behind");
             self.written.rotations += 1;
         }
         self.live = Some(live);
-        self.book.begun = Some((Instant::now(), wall_ns()));
+        self.begin_book(Instant::now());
         Ok(())
     }
 
@@ -89,27 +91,12 @@ impl Writer {
             && self.encoder.buffers()
         {
             if self.book.frames.is_empty() {
-                let header = self.header();
+                let header = container::header(&header_json(&self.spec, &self.notices));
                 self.encoder.out.extend_from_slice(&header);
             }
             self.book.frames.push(frame);
         }
         Ok(())
-    }
-
-    fn header(&self) -> Vec<u8> {
-        let definition = serde_json::from_str(&self.spec.definition.0).unwrap_or(serde_json::Value::Null);
-        let json = serde_json::json!({
-            "format": match self.spec.format { Format::Json => "hubble-json", other => other.name() },
-            "version": env!("CARGO_PKG_VERSION"),
-            "node": self.notices.node,
-            "task": self.spec.task,
-            "definition": definition,
-            "schema": self.spec.format.schema(),
-            "clock": "unix time, UTC; index times are nanoseconds of [first_seen, last_seen]",
-            "written": time(wall_ns()),
-        });
-        container::header(&json.to_string())
     }
 
     /// Hands the encoder's output to the kernel, and counts.
@@ -145,6 +132,8 @@ impl Writer {
         self.written.bytes += pending.bytes;
         self.written.notices += pending.notices;
         self.book.records += pending.records;
+        self.book.text_bytes += pending.waiting_bytes;
+        self.book.writes += 1;
         self.written_ever |= pending.waiting_bytes > 0;
         self.losses.written();
         Ok(())
@@ -297,8 +286,33 @@ impl Writer {
         self.written.disk_bytes += live.bytes - before;
     }
 
+    /// Puts small frames and flushes together, where they cost more than they should.
+    fn repack(&mut self) {
+        let Some(live) = &mut self.live else { return };
+        if !repack::is_worth_it(&self.book, live) {
+            return;
+        }
+        let header = container::header(&header_json(&self.spec, &self.notices));
+        match repack::repack(
+            &self.folder,
+            &self.names,
+            &self.spec,
+            self.owner,
+            (live, &self.book.frames, &header),
+        ) {
+            Ok(whole) => {
+                *live = whole;
+                self.book.frames.clear();
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the file stays as it was written, somewhat larger than it could be");
+            }
+        }
+    }
+
     /// Gives the live file its finished name, or removes it when it is empty. Afterwards there is none.
     pub(super) fn finish_live(&mut self) -> Result<Option<String>, Error> {
+        self.repack();
         self.write_index();
         let Some(mut live) = self.live.take() else { return Ok(None) };
         if live.bytes == 0 || live.file.metadata().is_ok_and(|found| found.len() == 0) {
@@ -324,4 +338,20 @@ impl Writer {
         self.backlog.make_room(&self.folder, 0, self.spec.total_bytes_max);
         Ok(Some(name))
     }
+}
+
+/// What a file's header says.
+fn header_json(spec: &Spec, notices: &Notices) -> String {
+    let definition = serde_json::from_str(&spec.definition.0).unwrap_or(serde_json::Value::Null);
+    serde_json::json!({
+        "format": match spec.format { Format::Json => "hubble-json", other => other.name() },
+        "version": env!("CARGO_PKG_VERSION"),
+        "node": notices.node,
+        "task": spec.task,
+        "definition": definition,
+        "schema": spec.format.schema(),
+        "clock": "unix time, UTC; index times are nanoseconds of [first_seen, last_seen]",
+        "written": time(wall_ns()),
+    })
+    .to_string()
 }

@@ -61,6 +61,26 @@ fn retention_deletes_the_oldest_files_of_this_task_only() {
 }
 
 #[test]
+fn the_files_of_a_task_that_is_gone_stay_or_go_as_configured() {
+    for (on_end, left) in [(super::super::OnEnd::Keep, 4), (super::super::OnEnd::Delete, 1)] {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("sub");
+        let spec = Spec { on_end, ..spec(dir.path(), ZSTD) };
+        let (mut writer, _) = open(&spec, dir.path());
+        fs::write(folder.join("a-20200101T000000.000Z.log"), "not the task's own").unwrap();
+        for i in 0..3 {
+            writer.append(&chunk(i * 10..(i + 1) * 10)).unwrap();
+            writer.rotate().unwrap();
+        }
+        writer.close().unwrap();
+        assert_eq!(writer.clear().unwrap(), 4 - left);
+        let names = names(&folder);
+        assert_eq!(names.len() as u64, left, "{names:?}");
+        assert_eq!(names[0], "a-20200101T000000.000Z.log");
+    }
+}
+
+#[test]
 fn old_files_go_by_age_and_for_space() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("sub");

@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -7,7 +7,9 @@ use rustix::fs::fsync;
 
 use super::finish::finish;
 use super::folder::Folder;
+use super::mend::{Mended, frame, last_record, mend_plain, mend_zstd};
 use super::name::Names;
+use super::notice::Notices;
 use super::owner::Ids;
 use super::{Compression, Error, Spec};
 use crate::record::Framing;
@@ -20,26 +22,58 @@ pub struct Salvaged {
     pub path: PathBuf,
     /// Whole records in it.
     pub records: u64,
-    /// Its end is missing: an unfinished frame or half a line. What was flushed can be read.
+    /// Its end was missing, or it cannot be read to its end. What was flushed can be read.
     pub damaged: bool,
 }
 
-/// Gives a live file that holds something its finished name.
+/// Gives a live file that holds something its finished name, once its end is mended and a last line says `why` it has
+/// none of its own. What cannot be mended (no space, no file of ours) is kept as it is.
 pub(super) fn salvage(
     folder: &Folder,
     names: &Names,
     spec: &Spec,
     owner: Ids,
-    file: &mut File,
+    (notices, why): (&Notices, &str),
+    file: File,
 ) -> Result<Salvaged, Error> {
-    let content = inspect(file, spec).map_err(|error| folder.io("read", &names.live, error))?;
-    let first_ns = match content.first_ns {
-        Some(ns) => ns,
-        None => modified_ns(file).map_err(|error| folder.io("examine", &names.live, error))?,
+    let failed = |what: &'static str| move |error: io::Error| folder.io(what, &names.live, error);
+    let at_ns = modified_ns(&file).map_err(failed("examine"))?;
+    let spare = file.try_clone().map_err(failed("examine"))?;
+    let (mut file, mended) = match spec.compression {
+        Compression::Zstd { .. } => mend_zstd(folder, names, spec.mode, file),
+        Compression::Gzip { .. } | Compression::None => {
+            mend_plain(&file).map_err(failed("mend")).map(|mended| (file, mended))
+        }
+    }
+    .unwrap_or_else(|error| {
+        tracing::warn!(%error, "the file is kept as it was left");
+        (spare, Mended::Unreadable)
+    });
+    let content = inspect(&mut file, spec).map_err(failed("read"))?;
+    // Records of one kind only: the file may have been begun in another format.
+    let same = content.framing == Some(spec.format.framing());
+    if matches!(mended, Mended::Open | Mended::Cut) && content.records > 0 && same {
+        let record = last_record(notices, why, at_ns);
+        if let Err(error) = say(&file, spec.compression, &record) {
+            tracing::warn!(task = spec.task, %error, "the file gets no last line");
+        }
+    }
+    owner.own(folder, &file, &names.live)?;
+    fsync(&file).map_err(|error| folder.io("sync", &names.live, error))?;
+    let name = finish(folder, names, spec, owner, &mut file, content.first_ns.unwrap_or(at_ns))?;
+    let damaged = content.damaged || mended != Mended::Nothing;
+    Ok(Salvaged { path: folder.path.join(name), records: content.records, damaged })
+}
+
+/// Appends a record, or takes back what of it is there.
+fn say(file: &File, compression: Compression, record: &[u8]) -> io::Result<()> {
+    let before = file.metadata()?.len();
+    let bytes = match compression {
+        Compression::Zstd { .. } => frame(record)?,
+        Compression::Gzip { .. } | Compression::None => record.to_vec(),
     };
-    fsync(&*file).map_err(|error| folder.io("sync", &names.live, error))?;
-    let name = finish(folder, names, spec, owner, file, first_ns)?;
-    Ok(Salvaged { path: folder.path.join(name), records: content.records, damaged: content.damaged })
+    let mut to = file;
+    to.write_all(&bytes).or_else(|error| file.set_len(before).and(Err(error)))
 }
 
 #[derive(Default)]
@@ -47,6 +81,7 @@ struct Content {
     records: u64,
     damaged: bool,
     first_ns: Option<i64>,
+    framing: Option<Framing>,
 }
 
 fn inspect(file: &mut File, spec: &Spec) -> io::Result<Content> {
@@ -83,6 +118,7 @@ fn count(from: &mut dyn Read) -> Content {
             break;
         }
     }
+    content.framing = framing;
     content.damaged |= !text.is_empty();
     content
 }

@@ -104,6 +104,17 @@ impl Sink {
         }
     }
 
+    /// Deletes what a task that is gone for good leaves, where that is configured.
+    ///
+    /// # Errors
+    /// As [`Writer::clear`].
+    pub fn clear(&mut self) -> Result<u64, Error> {
+        match self {
+            Self::File(writer) => writer.clear(),
+            Self::Stdout(_) => Ok(0),
+        }
+    }
+
     /// What became of records since the last call.
     pub fn take_written(&mut self) -> Written {
         match self {

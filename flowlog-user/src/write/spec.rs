@@ -31,6 +31,8 @@ pub struct Spec {
     pub free_percent_min: Option<u8>,
     /// Time after a file's first record at which it is finished.
     pub rotation_interval: Option<Duration>,
+    /// Whether files end with the clock: at whole multiples of that interval in UTC.
+    pub rotation_aligned: bool,
     /// Permission bits of the files.
     pub mode: u32,
     /// Whose files they are.
@@ -39,6 +41,8 @@ pub struct Spec {
     pub sync: Sync,
     /// What happens when there is no space left.
     pub on_full: OnFull,
+    /// What becomes of the files when the task is gone.
+    pub on_end: OnEnd,
     /// The task as configured, for the file's header.
     pub definition: Definition,
 }
@@ -143,6 +147,16 @@ pub enum OnFull {
     Drop,
     /// The task's oldest finished files are deleted first, one after the other.
     DeleteOldest,
+}
+
+/// `onEnd`: what becomes of the files of a task that has ended or was removed. A stop of the daemon is neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnEnd {
+    /// They stay.
+    #[default]
+    Keep,
+    /// Those proved the task's own are deleted.
+    Delete,
 }
 
 /// Appends an event in a format. The format says which, so all are equal.

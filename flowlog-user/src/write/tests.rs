@@ -1,4 +1,4 @@
-use super::super::{Definition, OnFull, Owner, Sync};
+use super::super::{Definition, Owner, Sync};
 use super::*;
 use crate::limits::{FRAME_BYTES_MAX, RETRY_MS};
 use std::fs::{self, File};
@@ -7,13 +7,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-pub(super) const ZSTD: Compression = Compression::Zstd { level: 3 };
+pub(in crate::write) const ZSTD: Compression = Compression::Zstd { level: 3 };
 /// 2026-11-30T20:14:26.123Z
 const FIRST_NS: i64 = 1_796_069_666_123_000_000;
 
 fn is_send<T: Send>() {}
 
-pub(super) fn spec(dir: &Path, compression: Compression) -> Spec {
+pub(in crate::write) fn spec(dir: &Path, compression: Compression) -> Spec {
     Spec {
         format: crate::record::Format::Json,
         notices: super::super::notice::ENCODER,
@@ -25,10 +25,12 @@ pub(super) fn spec(dir: &Path, compression: Compression) -> Spec {
         age_max: None,
         free_percent_min: None,
         rotation_interval: None,
+        rotation_aligned: false,
         mode: 0o640,
         owner: Owner::default(),
         sync: Sync::None,
         on_full: OnFull::Drop,
+        on_end: OnEnd::Keep,
         definition: Definition::default(),
     }
 }
@@ -151,6 +153,7 @@ fn a_frame_ends_when_it_holds_enough_records() {
     while writer.written.records == 0 {
         writer.append(&chunk(at..at + 1000)).unwrap();
         at += 1000;
+        writer.pending.since = None; // On a busy machine a second may pass, and a flush be due.
     }
     let bytes = lines(0..at).len();
     assert!((FRAME_BYTES_MAX..FRAME_BYTES_MAX + lines(at - 1000..at).len()).contains(&bytes), "{bytes}");
@@ -299,7 +302,7 @@ fn files_rotate_by_time_once_they_hold_something() {
     writer.close().unwrap();
     assert_eq!(
         names(&dir.path().join("sub")),
-        ["a-20261130T201426.123Z-1.log.zst", "a-20261130T201426.123Z.log.zst"]
+        ["a-20261130T201426.123Z.log.zst", "a-20261130T201426.124Z.log.zst"]
     );
     assert_eq!(writer.take_written().rotations, 2);
 }
@@ -321,11 +324,14 @@ fn what_a_killed_process_left_is_kept_under_a_finished_name() {
     // Named by the `time` of its first record.
     let path = dir.path().join("sub/a-20261130T201426.000Z.log.zst");
     assert_eq!(salvaged, Some(Salvaged { path: path.clone(), records: 20, damaged: true }));
-    assert_eq!(fs::read(&path).unwrap(), left, "kept as it was");
-    assert_eq!(zstd_cat(&path), (lines(0..20), false));
+    let mended = fs::read(&path).unwrap();
+    assert!(mended.starts_with(&left), "what was there stays");
+    let (text, whole) = zstd_cat(&path);
+    let last = text.strip_prefix(&lines(0..20)).unwrap();
+    assert!(whole && last.contains("NODE_GONE") && last.contains("flowlog ended without closing"), "{text}");
     writer.append(&chunk(30..31)).unwrap();
     writer.close().unwrap();
-    assert_eq!(fs::read(&path).unwrap(), left);
+    assert_eq!(fs::read(&path).unwrap(), mended);
 }
 
 #[test]
@@ -336,13 +342,16 @@ fn salvage_of_plain_lines_and_of_anything_else() {
     fs::write(folder.join("a.log"), lines(7..9) + "{\"half").unwrap();
     let (_, salvaged) = open(&spec(dir.path(), Compression::None), dir.path());
     let path = folder.join("a-20261130T201426.007Z.log");
-    assert_eq!(salvaged, Some(Salvaged { path, records: 2, damaged: true }));
+    assert_eq!(salvaged, Some(Salvaged { path: path.clone(), records: 2, damaged: true }));
+    let text = fs::read_to_string(path).unwrap();
+    let last = text.strip_prefix(&lines(7..9)).unwrap();
+    assert!(last.contains("NODE_GONE") && last.ends_with("}\n") && last.lines().count() == 1, "{text}");
 
     fs::write(folder.join("a.log"), lines(8..9)).unwrap();
     fs::write(folder.join("a-20200101T000000.000Z.log.gz.tmp"), "half").unwrap();
     let (_, salvaged) = open(&spec(dir.path(), Compression::Gzip { level: 6 }), dir.path());
     let path = folder.join("a-20261130T201426.008Z.log.gz");
-    assert_eq!(salvaged, Some(Salvaged { path, records: 1, damaged: false }));
+    assert_eq!(salvaged, Some(Salvaged { path, records: 1, damaged: true }));
     assert!(!folder.join("a-20200101T000000.000Z.log.gz.tmp").exists());
 
     // No time to be read: that of the file counts.

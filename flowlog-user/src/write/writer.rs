@@ -11,8 +11,9 @@ use super::losses::{Losses, Place};
 use super::name::Names;
 use super::notice::{Loss, Notices};
 use super::owner::Ids;
+use super::pieces::pieces;
 use super::salvage::{Salvaged, salvage};
-use super::{Compression, Error, Roots, Spec, gzip};
+use super::{Compression, Error, OnEnd, OnFull, Roots, Spec, gzip, mend, period};
 use crate::clock::wall_ns;
 use crate::limits::{AGE_CHECK_MS, FIRST_FLUSH_MS, FLUSH_MS, FRAME_MS_MAX, WAITING_BYTES_MAX};
 use crate::record::{Format, rfc3339 as time};
@@ -122,9 +123,18 @@ impl Writer {
     pub fn open(spec: &Spec, roots: &Roots) -> Result<(Self, Option<Salvaged>), Error> {
         let (folder, name) = roots.folder(&spec.task, &spec.path)?;
         let names = Names::new(&name, spec.compression);
-        let names = names.of_day(wall_ns()).unwrap_or(names);
+        // A clock that went back does not bring old days back.
+        let newest_ns = names.newest_ns(&folder.names()?).unwrap_or(0);
+        let names = names.of_day(wall_ns().max(newest_ns)).unwrap_or(names);
         let owner = Ids::find(&spec.owner, &spec.task)?;
-        let (live, salvaged) = open_live(&folder, &names, spec, owner)?;
+        let notices = Notices {
+            task: spec.task.clone(),
+            node: roots.node.clone(),
+            format: spec.format,
+            encoder: spec.notices,
+        };
+        let (live, salvaged) = open_live(&folder, &names, spec, owner, &notices, mend::CRASHED)?;
+        folder.unlink(&names.unfinished())?;
         if matches!(spec.compression, Compression::Gzip { .. }) {
             gzip::tidy(&folder, &names)?;
         }
@@ -136,16 +146,11 @@ impl Writer {
             spec: spec.clone(),
             folder,
             names,
-            notices: Notices {
-                task: spec.task.clone(),
-                node: roots.node.clone(),
-                format: spec.format,
-                encoder: spec.notices,
-            },
+            notices,
             owner,
             encoder: Encoder::new(spec.compression),
             live: Some(live),
-            book: Book { begun: Some((now, wall_ns())), ..Book::default() },
+            book: Book::default(),
             pending: Pending::default(),
             losses: Losses::default(),
             trouble: None,
@@ -153,8 +158,9 @@ impl Writer {
             written_ever: false,
             backlog,
             aged: now,
-            named_ns: 0,
+            named_ns: newest_ns,
         };
+        writer.begin_book(now);
         writer.expire(now);
         Ok((writer, salvaged))
     }
@@ -164,6 +170,14 @@ impl Writer {
     /// # Errors
     /// The file could not be written, or no new one be begun. The records wait, or are in [`Written::lost`].
     pub fn append(&mut self, chunk: &Chunk) -> Result<(), Error> {
+        if self.encoder.buffers() {
+            return self.append_piece(chunk);
+        }
+        // Plain lines are written as they come: a piece that does not fit shall not be all that came.
+        pieces(chunk).map(|piece| self.append_piece(&piece)).fold(Ok(()), Result::and)
+    }
+
+    fn append_piece(&mut self, chunk: &Chunk) -> Result<(), Error> {
         if chunk.records == 0 {
             return Ok(());
         }
@@ -185,11 +199,11 @@ impl Writer {
             && self.trouble.is_none()
             && let Some(live) = &self.live
             && live.bytes > 0
-            && live.bytes + len > self.spec.size_bytes_max
+            && live.bytes + len > self.size_bytes_max()
         {
             result = self.rotate();
         }
-        self.book.first.get_or_insert((chunk.first_ns, now));
+        self.begin_records(chunk.first_ns, now);
         if self.pending.records == 0 {
             (self.pending.first_ns, self.pending.last_ns) = (chunk.first_ns, chunk.last_ns);
         }
@@ -228,10 +242,11 @@ impl Writer {
         if due(self.losses.at(now)) {
             self.say_losses(now, false)?;
         }
-        if due(self.rotation_at()) || self.day_is_over() {
+        let over = period::is_over(self.period_end_ns());
+        if due(self.rotation_at()) || over && self.book.first.is_some() {
             return self.rotate();
         }
-        if due(self.idle_rotation_at()) {
+        if due(self.idle_rotation_at()) || over {
             self.say_idle(now)?;
             return self.rotate();
         }
@@ -241,7 +256,7 @@ impl Writer {
             self.write_out(Boundary::Flush)?;
         }
         match &self.live {
-            Some(live) if live.bytes >= self.spec.size_bytes_max => self.rotate(),
+            Some(live) if live.bytes >= self.size_bytes_max() => self.rotate(),
             _ => Ok(()),
         }
     }
@@ -259,6 +274,7 @@ impl Writer {
             self.flush_at(),
             self.losses.at(Instant::now()),
             self.age_check_at(),
+            period::look_at(self.period_end_ns()),
         ]
         .into_iter()
         .flatten()
@@ -309,19 +325,71 @@ impl Writer {
         Ok(Closed { path: finished?.map(|name| self.folder.path.join(name)) })
     }
 
+    /// Deletes the task's finished files, those that are proved its own, where they are to go with it. To be called when
+    /// the task is gone for good and its writer closed.
+    ///
+    /// # Errors
+    /// The folder could not be listed.
+    pub fn clear(&mut self) -> Result<u64, Error> {
+        let mut deleted = 0;
+        if self.spec.on_end == OnEnd::Delete {
+            self.backlog.scan(&self.folder, &self.names)?;
+            while !self.backlog.is_empty() {
+                deleted += u64::from(self.backlog.delete_oldest(&self.folder));
+            }
+        }
+        Ok(deleted)
+    }
+
     /// What became of records since the last call.
     pub fn take_written(&mut self) -> Written {
         std::mem::take(&mut self.written)
     }
 
     fn rotation_at(&self) -> Option<Instant> {
-        Some(self.book.first?.1 + self.spec.rotation_interval?)
+        Some(self.book.first?.1 + self.interval()?)
     }
 
     /// When a file that holds nothing is finished with a line that says so.
     fn idle_rotation_at(&self) -> Option<Instant> {
-        let interval = self.spec.rotation_interval.filter(|_| self.book.first.is_none())?;
+        let interval = self.interval().filter(|_| self.book.first.is_none())?;
         Some(self.book.begun?.0 + interval)
+    }
+
+    /// The interval of files that do not end with the clock.
+    fn interval(&self) -> Option<Duration> {
+        self.spec.rotation_interval.filter(|_| !self.spec.rotation_aligned)
+    }
+
+    /// When the period of the clock ends to which the file belongs. A file that holds nothing belongs to none, unless
+    /// that is to be told.
+    fn period_end_ns(&self) -> Option<i64> {
+        self.book.ends_ns.filter(|_| self.book.first.is_some() || self.spec.rotation_aligned)
+    }
+
+    /// Where the oldest files are to make room, a file ends before it fills the file system alone.
+    fn size_bytes_max(&self) -> u64 {
+        let quarter = match self.spec.on_full {
+            OnFull::DeleteOldest => self.folder.total_bytes().map_or(u64::MAX, |bytes| bytes / 4),
+            OnFull::Drop => u64::MAX,
+        };
+        self.spec.size_bytes_max.min(quarter)
+    }
+
+    fn begin_book(&mut self, now: Instant) {
+        let wall_ns = wall_ns();
+        self.book.begun = Some((now, wall_ns));
+        if self.book.first.is_none() {
+            self.book.ends_ns = period::end_ns(&self.spec, self.names.is_dated(), wall_ns);
+        }
+    }
+
+    /// Notes that the file holds something from now on.
+    fn begin_records(&mut self, first_ns: i64, now: Instant) {
+        if self.book.first.is_none() {
+            self.book.first = Some((first_ns, now));
+            self.book.ends_ns = period::end_ns(&self.spec, self.names.is_dated(), wall_ns());
+        }
     }
 
     fn frame_end_at(&self) -> Option<Instant> {
@@ -346,10 +414,6 @@ impl Writer {
         }
     }
 
-    fn day_is_over(&self) -> bool {
-        self.book.first.is_some() && self.names.of_day(wall_ns()).is_some()
-    }
-
     fn say_losses(&mut self, now: Instant, all: bool) -> Result<(), Error> {
         let now_ns = wall_ns();
         let (lines, count) = self.losses.lines(&self.notices, now, now_ns, all);
@@ -365,7 +429,7 @@ impl Writer {
     }
 
     fn take_notice(&mut self, lines: &[u8], count: u64, now_ns: i64, now: Instant) -> Result<(), Error> {
-        self.book.first.get_or_insert((now_ns, now));
+        self.begin_records(now_ns, now);
         self.pending.notices += count;
         self.take(lines, count, (now_ns, now_ns), now)
     }
@@ -390,23 +454,32 @@ fn open_live(
     names: &Names,
     spec: &Spec,
     owner: Ids,
+    notices: &Notices,
+    why: &str,
 ) -> Result<(Live, Option<Salvaged>), Error> {
-    let (mut file, bytes) = folder.open_live(&names.live, spec.mode, owner)?;
-    let mut salvaged = None;
+    let (file, bytes) = folder.open_live(&names.live, spec.mode, owner)?;
     if bytes > 0 {
-        salvaged = Some(salvage(folder, names, spec, owner, &mut file)?);
+        let salvaged = salvage(folder, names, spec, owner, (notices, why), file)?;
         let (fresh, bytes) = folder.open_live(&names.live, spec.mode, owner)?;
         if bytes > 0 {
             return Err(Error::Busy { task: spec.task.clone(), path: folder.path.join(&names.live) });
         }
-        file = fresh;
+        return Ok((Live::new(fresh), Some(salvaged)));
     }
-    Ok((Live::new(file), salvaged))
+    Ok((Live::new(file), None))
 }
 
 #[cfg(test)]
 #[path = "tests.rs"]
-mod tests;
+pub(super) mod tests;
+
+#[cfg(test)]
+#[path = "mend_tests.rs"]
+mod mend_tests;
+
+#[cfg(test)]
+#[path = "race_tests.rs"]
+mod race_tests;
 
 #[cfg(test)]
 #[path = "frame_tests.rs"]

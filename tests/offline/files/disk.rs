@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use flowlog_user::write::{OnFull, Spec};
+use flowlog_user::write::{Compression, OnFull, Spec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{Task, files, find, in_child, parse, spec, suffer, until};
@@ -92,6 +92,52 @@ fn a_full_disk_costs_the_oldest_files_where_that_is_asked_for() -> Result<()> {
     let numbers = find(&folder)?.numbers;
     ensure!(numbers.len() > 20_000 && numbers.len() < 120_000, "{}", numbers.len());
     ensure!(numbers.last() == Some(&119_999) && numbers.is_sorted(), "the newest stay");
+    Ok(())
+}
+
+/// A chunk of plain lines that is larger than the whole file system, and a file that may become larger too.
+#[test]
+fn a_chunk_larger_than_the_disk_starves_nobody() -> Result<()> {
+    if !in_child("files::disk::a_chunk_larger_than_the_disk_starves_nobody", mounts(), &[])? {
+        return Ok(());
+    }
+    let work = tempfile::tempdir()?;
+    let folder = work.path().join("faulty");
+    fs::create_dir(&folder)?;
+    mount(&["-t", "tmpfs", "-o", "size=2m", "none", folder.to_str().context("a path")?])?;
+    let plain = Spec { compression: Compression::None, ..spec("faulty", &folder.join("a.log")) };
+    let oldest_go = Spec { on_full: OnFull::DeleteOldest, ..plain.clone() };
+    let mut task = Task::start(&oldest_go, work.path())?;
+    for _ in 0..2 {
+        task.give(40_000); // About 4 MiB in one piece.
+    }
+    until("the records", || Ok(task.counters().written.get() + task.dropped() == 80_000 || task.troubled()))?;
+    ensure!(!task.troubled() && task.dropped() == 0, "{:?}", task.counters().trouble.get());
+    ensure!(task.running.finish().counters.written.get() == 80_000);
+    let numbers = find(&folder)?.numbers;
+    ensure!(numbers.len() > 10_000 && numbers.last() == Some(&79_999), "{} records", numbers.len());
+    ensure!(
+        numbers.iter().copied().eq(80_000 - numbers.len() as u64..80_000),
+        "the newest stay, without a gap"
+    );
+    for file in files(&folder)? {
+        fs::remove_file(file)?;
+    }
+
+    // Where nothing is to be deleted, what fits is written, a little waits, the rest is lost, and the file says so.
+    let mut task = Task::start(&plain, work.path())?;
+    let mut healthy = Task::start(&spec("healthy", &work.path().join("healthy/b.log")), work.path())?;
+    task.give(40_000);
+    until("the trouble", || Ok(task.troubled() && task.dropped() > 0))?;
+    let fits = task.counters().written.get();
+    ensure!(fits > 10_000, "only {fits} were written");
+    healthy.give(10);
+    until("the other task's records", || Ok(healthy.counters().written.get() == 10))?;
+    mount(&["-o", "remount,size=9m", folder.to_str().context("a path")?])?;
+    until("the end of the trouble", || Ok(!task.troubled()))?;
+    task.give(100);
+    healthy.finish()?;
+    task.finish()?;
     Ok(())
 }
 

@@ -35,9 +35,13 @@ ssize_t write(int fd, const void *buffer, size_t len)
 		struct timespec pause = {0, 5000000};
 		while (mode_is("hang"))
 			nanosleep(&pause, NULL);
-		if (mode_is("eio")) {
-			errno = EIO;
+		if (mode_is("eio") || mode_is("quota")) {
+			errno = mode_is("eio") ? EIO : EDQUOT;
 			return -1;
+		}
+		if (mode_is("slow")) {
+			struct timespec slow = {0, 300000000};
+			nanosleep(&slow, NULL);
 		}
 		if (mode_is("short")) {
 			if (turn++ % 2) {
@@ -50,11 +54,28 @@ ssize_t write(int fd, const void *buffer, size_t len)
 	return syscall(SYS_write, fd, buffer, len);
 }
 
-int fdatasync(int fd)
+static int sync_faulty(int fd)
 {
-	if (is_faulty(fd) && mode_is("nosync")) {
+	struct timespec pause = {0, 5000000}, slow = {0, 300000000};
+	if (!is_faulty(fd))
+		return 0;
+	while (mode_is("hangsync"))
+		nanosleep(&pause, NULL);
+	if (mode_is("slow"))
+		nanosleep(&slow, NULL);
+	if (mode_is("nosync")) {
 		errno = EIO;
 		return -1;
 	}
-	return syscall(SYS_fdatasync, fd);
+	return 0;
+}
+
+int fdatasync(int fd)
+{
+	return sync_faulty(fd) ? -1 : syscall(SYS_fdatasync, fd);
+}
+
+int fsync(int fd)
+{
+	return sync_faulty(fd) ? -1 : syscall(SYS_fsync, fd);
 }

@@ -37,13 +37,14 @@ fn zero_and_null_equal_absent() {
 fn every_key_arrives() {
     let spec = task(
         "    description: why\n    team: us\n    fileMaxSizeMb: 3\n    fileMaxBackups: 2\n    compression: zstd\n    \
-         compressionLevel: 7\n    fileRotationInterval: 1h30m\n    fileMode: \"0640\"\n    events: [end, start]\n    end: \
+         compressionLevel: 7\n    fileRotationInterval: 1h30m\n    fileRotationAligned: true\n    fileMode: \"0640\"\n    events: [end, start]\n    end: \
          2026-03-14T10:26:54+01:00\n    fieldMask: [verdict]\n    fieldMaskExact: true\n",
     );
     assert_eq!((spec.description.as_deref(), spec.team.as_deref()), (Some("why"), Some("us")));
     assert_eq!((spec.file.size_bytes_max, spec.file.total_bytes_max), (3 * MIB, 9 * MIB));
     assert_eq!(spec.file.compression, Compression::Zstd { level: 7 });
     assert_eq!((spec.file.mode, spec.file.rotation_interval), (0o640, Some(Duration::from_secs(5_400))));
+    assert!(spec.file.rotation_aligned && !task("").file.rotation_aligned);
     let events = Events::NONE.with(Event::Start).with(Event::End);
     assert_eq!(spec.cadence, Cadence { events, update_interval: None });
     // 2026-03-14T09:26:54Z by `date -u -d ... +%s`.

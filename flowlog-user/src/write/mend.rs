@@ -1,0 +1,386 @@
+//! The end of a file whose writer was killed: an open frame is closed, what is half there goes, and a last line says why.
+//!
+//! Nothing that can be read is lost, at no moment: what is cut off is no whole block or no whole record, and where whole
+//! records stand in the block that has to go, the file is written anew beside itself and takes its own place.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+
+use zstd::stream::raw::{CParameter, Decoder, Encoder, InBuffer, Operation, OutBuffer};
+
+use super::Error;
+use super::folder::Folder;
+use super::name::Names;
+use super::notice::Notices;
+use crate::record::Framing;
+use crate::record::container::{
+    FRAME_HEAD_BYTES_MAX, FRAME_MAGIC, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, TAIL_BYTES, block_head,
+    frame_head, payload_len,
+};
+use crate::record::format::{Head, delimited_head};
+
+/// Why a file that is found at a start was not finished.
+pub(super) const CRASHED: &str =
+    "flowlog ended without closing this file; what it had not written by then is missing";
+/// Why a file was left by a daemon that goes on.
+pub(super) const LEFT: &str = "the file was left after an error";
+
+/// A block's size at most, as the format has it.
+const BLOCK_BYTES_MAX: usize = 128 << 10;
+/// Blocks begin with a number of three bytes: bit 0 for the last one, two bits for the kind (0 is uncompressed).
+const BLOCK_HEAD_BYTES: u64 = 3;
+const CHECKSUM_BYTES: usize = 4;
+/// Content of an open frame that is decoded; none of ours holds more than a fraction of it.
+const CONTENT_BYTES_MAX: usize = 256 << 20;
+const OUTPUT_BYTES: usize = 256 << 10;
+/// Bytes of a file by which its kind of records is told.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// What stands at a file's end.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// Frames, and an index: it was finished.
+    Finished,
+    /// Whole frames up to there; what follows is the beginning of one that holds nothing, or nothing.
+    Whole(u64),
+    /// A frame that begins at the first place, whose head ends at the second, and its whole blocks at the third; whether
+    /// the last block is among them.
+    Open { frame: u64, head: u64, blocks: u64, is_over: bool },
+    /// Something else: nothing is touched.
+    Foreign,
+}
+
+/// Mends a zstd file. Gives the file, which may be another one now, and whether its end was missing.
+pub(super) fn mend_zstd(
+    folder: &Folder,
+    names: &Names,
+    mode: u32,
+    file: File,
+) -> Result<(File, Mended), Error> {
+    let failed = |error: io::Error| folder.io("mend", &names.live, error);
+    let len = file.metadata().map_err(failed)?.len();
+    match end(&file, len).map_err(failed)? {
+        End::Finished => Ok((file, Mended::Nothing)),
+        End::Foreign => Ok((file, Mended::Unreadable)),
+        End::Whole(at) => {
+            let mended = if at == len { Mended::Open } else { Mended::Cut };
+            if at < len {
+                file.set_len(at).map_err(failed)?;
+            }
+            Ok((file, mended))
+        }
+        End::Open { frame, head, blocks, is_over } => {
+            let Some(content) = content(&file, frame, head, blocks).map_err(failed)? else {
+                return Ok((file, Mended::Unreadable));
+            };
+            if content.text.is_empty() {
+                file.set_len(frame).map_err(failed)?;
+                return Ok((file, Mended::Cut));
+            }
+            let whole = whole_len(&content.text);
+            if whole == content.text.len() {
+                // Only what is no whole block goes, so that nothing is lost should this be the last moment too.
+                file.set_len(blocks).map_err(failed)?;
+                let close =
+                    closing(&[], content.text.as_slice(), content.has_checksum, is_over).map_err(failed)?;
+                (&file).write_all(&close).map_err(failed)?;
+                return Ok((file, Mended::Cut));
+            }
+            let file = rewrite(folder, names, mode, &file, (frame, head), &content, whole)?;
+            Ok((file, Mended::Cut))
+        }
+    }
+}
+
+/// What was done to a file's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mended {
+    /// Nothing: it was finished.
+    Nothing,
+    /// Nothing was half there, but the end was missing.
+    Open,
+    /// Something was half there.
+    Cut,
+    /// It cannot be read to its end, and is as it was.
+    Unreadable,
+}
+
+/// Cuts half a record off a file of plain ones.
+pub(super) fn mend_plain(file: &File) -> io::Result<Mended> {
+    let len = file.metadata()?.len();
+    let head = ready(file, 0, HEAD_BYTES, len)?;
+    let whole = match Framing::recognise(&head, head.len() as u64 == len) {
+        Some(Framing::Lines) if head.starts_with(b"{") => whole_lines(file, len)?,
+        Some(Framing::Delimited) => whole_delimited(file, len)?,
+        _ => 0,
+    };
+    Ok(match whole {
+        0 => Mended::Unreadable,
+        whole if whole == len => Mended::Open,
+        whole => {
+            file.set_len(whole)?;
+            Mended::Cut
+        }
+    })
+}
+
+/// Where the last whole line ends, looked for from behind.
+fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
+    let mut buffer = vec![0; 64 << 10];
+    let mut at = len;
+    while at > 0 {
+        let piece = at.min(buffer.len() as u64);
+        let into = buffer.get_mut(..usize::try_from(piece).unwrap_or(0)).unwrap_or_default();
+        file.read_exact_at(into, at - piece)?;
+        if let Some(found) = into.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(at - piece + found as u64 + 1);
+        }
+        at -= piece;
+    }
+    Ok(0)
+}
+
+/// Where the last whole record ends, by their lengths.
+fn whole_delimited(file: &File, len: u64) -> io::Result<u64> {
+    let mut at = 0;
+    while at < len {
+        let Head::Record(prefix, length) = delimited_head(&ready(file, at, 3, len)?) else { break };
+        let next = at + (prefix + length) as u64;
+        if next > len {
+            break;
+        }
+        at = next;
+    }
+    Ok(at)
+}
+
+/// A last record for a file that got none.
+pub(super) fn last_record(notices: &Notices, why: &str, at_ns: i64) -> Vec<u8> {
+    notices.status("NODE_GONE", &format!("task {}: {why}", notices.task), at_ns)
+}
+
+/// Text as a frame of its own.
+pub(super) fn frame(text: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1)?;
+    encoder.include_checksum(true)?;
+    encoder.write_all(text)?;
+    encoder.finish()
+}
+
+/// Bytes of the whole records that a frame's content begins with.
+fn whole_len(content: &[u8]) -> usize {
+    match Framing::recognise(content, true) {
+        Some(Framing::Delimited) => Framing::Delimited.whole_len(content),
+        _ => Framing::Lines.whole_len(content),
+    }
+}
+
+/// Walks over a file's frames by their heads alone.
+fn end(file: &File, len: u64) -> io::Result<End> {
+    let mut at = 0;
+    let mut tail = [0; TAIL_BYTES];
+    if let Some(start) = len.checked_sub(TAIL_BYTES as u64) {
+        file.read_exact_at(&mut tail, start)?;
+        if payload_len(&tail).is_some() {
+            return Ok(End::Finished);
+        }
+    }
+    while at < len {
+        let head = ready(file, at, FRAME_HEAD_BYTES_MAX, len)?;
+        let begins =
+            |magic: &[u8; 4]| head.starts_with(magic) || (head.len() < 4 && magic.starts_with(&head));
+        if begins(&SKIPPABLE_MAGIC) {
+            let skip = head.get(4..SKIPPABLE_HEAD_BYTES).and_then(|bytes| bytes.try_into().ok());
+            let next =
+                skip.map(|skip| at + SKIPPABLE_HEAD_BYTES as u64 + u64::from(u32::from_le_bytes(skip)));
+            match next {
+                Some(next) if next <= len => at = next,
+                _ => return Ok(End::Whole(at)),
+            }
+            continue;
+        }
+        if !begins(&FRAME_MAGIC) {
+            return Ok(End::Foreign);
+        }
+        let Some((head_len, has_checksum)) = frame_head(&head) else {
+            // Too short to tell, or not one of ours.
+            return Ok(if head.len() < FRAME_HEAD_BYTES_MAX { End::Whole(at) } else { End::Foreign });
+        };
+        let head_end = at + head_len as u64;
+        if head_end > len {
+            return Ok(End::Whole(at));
+        }
+        let mut blocks = head_end;
+        loop {
+            let open = |blocks, is_over| End::Open { frame: at, head: head_end, blocks, is_over };
+            let head = ready(file, blocks, 3, len)?;
+            let Ok(head) = <[u8; 3]>::try_from(head.as_slice()) else { return Ok(open(blocks, false)) };
+            let Some((is_last, size)) = block_head(head) else { return Ok(End::Foreign) };
+            let next = blocks + BLOCK_HEAD_BYTES + size;
+            if next > len {
+                return Ok(open(blocks, false));
+            }
+            blocks = next;
+            if !is_last {
+                continue;
+            }
+            let over = blocks + if has_checksum { CHECKSUM_BYTES as u64 } else { 0 };
+            if over > len {
+                return Ok(open(blocks, true));
+            }
+            at = over;
+            break;
+        }
+    }
+    Ok(End::Whole(at))
+}
+
+/// Up to `want` bytes from a place on.
+fn ready(file: &File, at: u64, want: usize, len: u64) -> io::Result<Vec<u8>> {
+    let there = usize::try_from(len.saturating_sub(at)).unwrap_or(want).min(want);
+    let mut bytes = vec![0; there];
+    file.read_exact_at(&mut bytes, at)?;
+    Ok(bytes)
+}
+
+/// What an open frame holds.
+struct Content {
+    text: Vec<u8>,
+    /// Where each block ends, in the file and in the text.
+    ends: Vec<(u64, usize)>,
+    has_checksum: bool,
+    /// Bytes of an uncompressed block at most.
+    block_bytes_max: usize,
+}
+
+/// Decodes a frame's whole blocks; nothing where they are no frame of ours.
+fn content(file: &File, frame: u64, head: u64, blocks: u64) -> io::Result<Option<Content>> {
+    let head_bytes = ready(file, frame, FRAME_HEAD_BYTES_MAX, head)?;
+    let Some((_, has_checksum)) = frame_head(&head_bytes) else { return Ok(None) };
+    // A frame that says how much it holds cannot be closed earlier; ours never do.
+    let descriptor = head_bytes.get(4).copied().unwrap_or(u8::MAX);
+    if descriptor & 0b1110_0000 != 0 {
+        return Ok(None);
+    }
+    let window = head_bytes.get(5).map_or(0, |byte| 1_usize << (10 + (byte >> 3)));
+    let mut decoder = Decoder::new()?;
+    let mut content = Content {
+        text: Vec::new(),
+        ends: Vec::new(),
+        has_checksum,
+        block_bytes_max: window.min(BLOCK_BYTES_MAX),
+    };
+    if !decode(
+        &mut decoder,
+        &ready(file, frame, usize::try_from(head - frame).unwrap_or(0), head)?,
+        &mut content.text,
+    ) {
+        return Ok(None);
+    }
+    let mut at = head;
+    while at < blocks {
+        let bytes = ready(file, at, 3, blocks)?;
+        let Some((_, size)) = <[u8; 3]>::try_from(bytes.as_slice()).ok().and_then(block_head) else {
+            return Ok(None);
+        };
+        let end = at + BLOCK_HEAD_BYTES + size;
+        let block = ready(file, at, usize::try_from(end - at).unwrap_or(0), blocks)?;
+        if !decode(&mut decoder, &block, &mut content.text) || content.text.len() > CONTENT_BYTES_MAX {
+            return Ok(None);
+        }
+        at = end;
+        content.ends.push((at, content.text.len()));
+    }
+    Ok(Some(content))
+}
+
+/// Feeds the decoder; false where it finds damage.
+fn decode(decoder: &mut Decoder<'_>, bytes: &[u8], text: &mut Vec<u8>) -> bool {
+    let mut from = InBuffer::around(bytes);
+    loop {
+        text.reserve(OUTPUT_BYTES);
+        let filled = text.len();
+        let mut to = OutBuffer::around_pos(text, filled);
+        if decoder.run(&mut from, &mut to).is_err() {
+            return false;
+        }
+        if from.pos() == bytes.len() && text.len() < filled + OUTPUT_BYTES {
+            return true;
+        }
+    }
+}
+
+/// What closes a frame that holds `text`, of which `rest` is still to come, uncompressed.
+fn closing(rest: &[&[u8]], text: &[u8], has_checksum: bool, is_over: bool) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for block in rest {
+        let size = u32::try_from(block.len()).unwrap_or(0) << 3;
+        bytes.extend(size.to_le_bytes().iter().take(3));
+        bytes.extend_from_slice(block);
+    }
+    if !is_over {
+        bytes.extend([1, 0, 0]); // An empty block that is the last.
+    }
+    if has_checksum {
+        bytes.extend(checksum(text)?);
+    }
+    Ok(bytes)
+}
+
+/// The checksum that zstd would put behind this content: what it does put behind it.
+fn checksum(text: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = Encoder::new(1)?;
+    encoder.set_parameter(CParameter::ChecksumFlag(true))?;
+    let mut out = Vec::with_capacity(OUTPUT_BYTES);
+    let mut from = InBuffer::around(text);
+    while from.pos() < text.len() {
+        out.clear();
+        encoder.run(&mut from, &mut OutBuffer::around(&mut out))?;
+    }
+    let mut tail = Vec::new();
+    loop {
+        out.clear();
+        let left = encoder.finish(&mut OutBuffer::around(&mut out), true)?;
+        tail.extend_from_slice(&out);
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(tail.split_off(tail.len().saturating_sub(CHECKSUM_BYTES)))
+}
+
+/// The file with the open frame's whole records, in the place of the file.
+fn rewrite(
+    folder: &Folder,
+    names: &Names,
+    mode: u32,
+    file: &File,
+    (frame, head): (u64, u64),
+    content: &Content,
+    whole: usize,
+) -> Result<File, Error> {
+    let unfinished = names.unfinished();
+    let failed = |error: io::Error| folder.io("mend", &names.live, error);
+    folder.unlink(&unfinished)?;
+    let mut anew = folder.create_locked(&unfinished, mode)?;
+    // Blocks up to the last one that ends within whole records stay as they are.
+    let kept = content.ends.iter().rfind(|(_, end)| *end <= whole).copied();
+    let (at, from) = kept.unwrap_or((head, 0));
+    let at = if whole == 0 { frame } else { at };
+    let put = |anew: &mut File| -> io::Result<()> {
+        let mut reader = file.try_clone()?;
+        io::Seek::rewind(&mut reader)?;
+        io::copy(&mut reader.take(at), anew)?;
+        if whole > 0 {
+            let text = content.text.get(..whole).unwrap_or_default();
+            let rest: Vec<&[u8]> =
+                text.get(from..).unwrap_or_default().chunks(content.block_bytes_max.max(1)).collect();
+            anew.write_all(&closing(&rest, text, content.has_checksum, false)?)?;
+        }
+        anew.sync_all()
+    };
+    put(&mut anew).map_err(failed)?;
+    folder.replace(&unfinished, &names.live).map_err(|error| failed(error.into()))?;
+    Ok(anew)
+}
