@@ -133,6 +133,8 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
                 rtt_ns: 0,
                 vlans: [0, 0],
                 tunnel: None,
+                source_pool: PoolTag::NONE,
+                destination_pool: PoolTag::NONE,
                 source,
                 destination,
                 protocol,
@@ -147,8 +149,6 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
                 bytes: share * (60 + random.rank(1_400) as u64),
                 packets_total: share,
                 bytes_total: share * 400,
-                source_pool: PoolTag::NONE,
-                destination_pool: PoolTag::NONE,
                 source_identity: Identity::World,
                 destination_identity: Identity::World,
             });

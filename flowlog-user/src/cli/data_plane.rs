@@ -108,7 +108,7 @@ pub(crate) struct Command {
 /// What the worker does, in this order.
 enum Work {
     Batch(Batch),
-    Swap(Swap, Option<Batch>, oneshot::Sender<Applied>),
+    Swap(Box<Swap>, Option<Batch>, oneshot::Sender<Applied>),
 }
 
 /// The next work, and until it comes what tasks have added up; nothing when there will be no more.
@@ -176,7 +176,7 @@ impl DataPlane {
                         Work::Batch(batch) => pipeline.take(batch),
                         Work::Swap(swap, last, done) => {
                             // The receiver is gone only when the daemon stops; it waits for closing tasks there.
-                            let _ = done.send(pipeline.apply(swap, last));
+                            let _ = done.send(pipeline.apply(*swap, last));
                         }
                     }
                 }
@@ -251,13 +251,17 @@ impl Capture {
             }
             self.clock = now;
             self.live.poll(&mut feed(&mut self.decoder, self.clock, out, &self.node, &self.sender))?;
-            let pools = self.control.pools();
-            if self.live.changes() != self.changes || !Arc::ptr_eq(&pools, &self.node.pools) {
+            if self.live.changes() != self.changes {
                 // Before the batch is handed on: its records may name what has just come.
                 self.changes = self.live.changes();
-                self.node = Arc::new(snapshot(&self.live, &self.names, pools)?);
+                self.node = Arc::new(snapshot(&self.live, &self.names, Arc::clone(&self.node.pools))?);
             }
             self.hand_on(out);
+            // After it: what was drained before a change has the labels by which it was decided about.
+            let pools = self.control.pools();
+            if !Arc::ptr_eq(&pools, &self.node.pools) {
+                self.node = Arc::new(Node { pools, ..Node::clone(&self.node) });
+            }
             self.obey()?;
             let quiet = self.narrow_when_due()?;
             if told.is_none_or(|told| told.elapsed() >= TELL) {
@@ -283,7 +287,7 @@ impl Capture {
             self.decoder.change(command.cadences, monotonic_ns());
             let some = last.iter().any(|flows| !flows.is_empty());
             let last = some.then(|| Batch { flows: last, node: Arc::clone(&self.node) });
-            let _ = self.sender.send(Work::Swap(command.swap, last, command.done));
+            let _ = self.sender.send(Work::Swap(Box::new(command.swap), last, command.done));
             self.narrow = Some((command.narrowed, Instant::now() + NARROW_AFTER));
         }
         // Nobody waits for this one; the next change would have to.

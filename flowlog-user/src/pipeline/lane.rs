@@ -36,7 +36,7 @@ pub(super) struct Lane {
 pub(super) struct Kept {
     /// The change with which it joined its cadence.
     pub(super) joined: u32,
-    rate: Option<RateLimit>,
+    pub(super) rate: Option<RateLimit>,
     pub(super) aggregator: Option<Aggregator>,
 }
 

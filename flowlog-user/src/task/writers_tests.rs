@@ -88,7 +88,11 @@ impl Work for Counted {
         assert_eq!(self.inside.fetch_add(1, Ordering::SeqCst), 0, "two turns at once");
         std::thread::yield_now();
         self.inside.fetch_sub(1, Ordering::SeqCst);
-        if self.turns.fetch_add(1, Ordering::SeqCst) % 3 == 0 { Next::Again } else { Next::Sleep(None) }
+        if self.turns.fetch_add(1, Ordering::SeqCst).is_multiple_of(3) {
+            Next::Again
+        } else {
+            Next::Sleep(None)
+        }
     }
 }
 

@@ -112,8 +112,6 @@ fn good(shape: &Shape) -> String {
                 "\">=1h\"",
                 "\"10-20\"",
                 "vxlan",
-                "east/pool-a",
-                "pool-a",
             ];
             let regex = regex::Regex::new(pattern).unwrap();
             let fits = |sample: &&&str| regex.is_match(sample.trim_matches('"'));

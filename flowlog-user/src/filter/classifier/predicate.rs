@@ -54,8 +54,9 @@ impl Predicate {
 fn of(matcher: &Matcher) -> Basis {
     match matcher {
         Matcher::Uuid(_) | Matcher::Ip(..) | Matcher::Port(..) | Matcher::Interface(_) => Basis::Flow,
-        Matcher::Label(..) | Matcher::Identity(..) => Basis::Identities,
-        Matcher::Cel(_) => Basis::Enriched,
+        Matcher::Identity(..) => Basis::Identities,
+        // Labels name pools too, which depend on addresses.
+        Matcher::Label(..) | Matcher::Cel(_) => Basis::Enriched,
         Matcher::TrafficDirection(_)
         | Matcher::Verdict(_)
         | Matcher::EventType(_)
