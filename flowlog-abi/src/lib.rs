@@ -9,6 +9,7 @@
 
 mod counters;
 mod entry;
+mod kept;
 mod key;
 mod layout;
 mod report;
@@ -16,12 +17,13 @@ mod rules;
 
 pub use counters::{Counters, Ledger, REASONS, Reason, SLOTS, slot};
 pub use entry::{Direction, FlowEntry, bpf_spin_lock};
+pub use kept::{Kept, Told};
 pub use key::{FlowKey, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW};
 pub use layout::LAYOUT_ID;
-pub use report::{DirectionReport, REPORT_ALONE, REPORT_END, REPORT_FLOW, Report};
+pub use report::{DirectionReport, REPORT_ALONE, REPORT_APART, REPORT_END, REPORT_FLOW, Report};
 pub use rules::{
-    CONTROL_TEST, GROUPS_MAX, Groups, PREFIX_SET_BITS, REJECTED_SLOTS, Rejected, RuleBase, port_key,
-    prefix_data, protocol_index,
+    CONTROL_TEST, GROUPS_MAX, Groups, PREFIX_SET_BITS, REJECTED_SETS, REJECTED_WAYS, Rejected, RuleBase,
+    port_key, prefix_data, protocol_index,
 };
 
 /// Where a packet was seen: role of the interface and side of the hook. One program for each.
@@ -94,6 +96,8 @@ pub mod names {
     pub const PORTS: &str = "FLOWLOG_PORTS";
     /// Array of groups (u64) by protocol ([`crate::protocol_index`]).
     pub const PROTOCOLS: &str = "FLOWLOG_PROTOS";
+    /// Array with one [`crate::Kept`].
+    pub const KEPT: &str = "FLOWLOG_KEPT";
     /// Programs in the order of [`crate::hook`], for devices with an Ethernet header.
     pub const ETHERNET_PROGRAMS: [&str; 4] = ["fl_ep_in", "fl_ep_out", "fl_up_in", "fl_up_out"];
     /// The same for devices whose packets begin with the IP header (tun, WireGuard).
@@ -110,6 +114,8 @@ pub mod names {
     pub const MARK_KEYS_MAX: usize = 80;
     /// Global u64: nanoseconds between two reports of a connection while traffic flows.
     pub const GLOBAL_ACTIVE_NS: &str = "ACTIVE_NS";
+    /// Global u32: 1 when reports come rarer as a connection ages.
+    pub const GLOBAL_REPORT_AGED: &str = "REPORT_AGED";
     /// Global u64: first connection id of this load.
     pub const GLOBAL_CONNECTION_BASE: &str = "CONNECTION_BASE";
     /// Global u32: 1 when some task wants `start` records.

@@ -4,14 +4,14 @@
 use crate::firsts;
 use crate::ledger::{Fate, settle};
 use crate::maps::FLOWLOG_OBSERV;
-use crate::ring::{reopen_if_closed, report_alone, report_if_due};
+use crate::ring::{cut, report_alone, report_if_due};
 use crate::rules::Control;
 use crate::skb::Skb;
 use crate::table::{self, NoPlace};
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::programs::TcContext;
-use flowlog_abi::{FlowKey, KIND_VIEW, Reason, hook};
+use flowlog_abi::{FlowKey, KIND_VIEW, REPORT_ALONE, REPORT_APART, Reason, hook};
 use flowlog_ebpf::{Bytes, Packet, Sight, measure, parse_ethernet, parse_raw_ip, tag};
 
 /// Value in the map of observed interfaces that stands for an endpoint.
@@ -111,11 +111,8 @@ fn count<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet, packets: u64, bytes: u6
     }
     let tag = tag(&key);
     let found = table::find(&key);
-    if rules.tests() && !table::has_passed(found, rules.generation()) {
-        if !rules.wants(&key, tag) {
-            return Fate::Rejected;
-        }
-        table::note_passed(found, rules.generation());
+    if rules.tests() && !table::has_passed(found, rules.generation()) && !rules.wants(&key, tag) {
+        return Fate::Rejected;
     }
     // Only now: the precise clock is the dearest single step.
     // SAFETY: a helper without arguments.
@@ -123,13 +120,14 @@ fn count<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet, packets: u64, bytes: u6
     let sight = Sight { hook: HOOK, ifindex, now_ns, packets, bytes, generation: rules.generation() };
     match table::live_or_enter(found, &key, tag, direction, packet, &sight) {
         Ok(entry) => {
-            reopen_if_closed(entry, &key, tag, direction, packet, &sight);
+            cut(entry, &key, tag, direction, packet, &sight);
             table::add(entry, direction, packet, &sight);
             report_if_due(entry, &key, tag, direction, now_ns);
             Fate::Counted
         }
         // A full table left no mark at ingress either: there the packet was reported alone already.
         Err(NoPlace::Full) if before == Before::Unmarked => Fate::Elsewhere,
-        Err(_) => report_alone(packet, &key, direction, &sight),
+        Err(NoPlace::Full) => report_alone(packet, &key, direction, &sight, REPORT_ALONE),
+        Err(NoPlace::Other) => report_alone(packet, &key, direction, &sight, REPORT_APART),
     }
 }

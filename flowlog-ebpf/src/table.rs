@@ -72,15 +72,6 @@ pub(crate) fn has_passed(found: Option<*mut FlowEntry>, generation: u32) -> bool
     found.is_some_and(|entry| unsafe { (*entry).generation } == generation)
 }
 
-/// Notes that they do.
-#[inline(always)]
-pub(crate) fn note_passed(found: Option<*mut FlowEntry>, generation: u32) {
-    if let Some(entry) = found {
-        // SAFETY: as above; every CPU that gets here stores the same.
-        unsafe { (*entry).generation = generation };
-    }
-}
-
 /// The entry that this packet may be added to, if it was found; entered if it is the first of its connection.
 #[inline(always)]
 pub(crate) fn live_or_enter(

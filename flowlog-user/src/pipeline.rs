@@ -20,7 +20,7 @@ use crate::enrich::Enricher;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
 use crate::record::{Flow, Foreign, Node};
-use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, RateLimit, Running, Spec};
+use crate::task::{Closing, Earlier, Finished, Overflow, Phase, Plan, Planned, RateLimit, Running, Spec};
 use crate::write::{Chunk, Error, Roots};
 
 pub use stage::{Built, Seat, Stage, Swap};
@@ -255,6 +255,11 @@ impl Pipeline {
                 running.write(chunk, self.overflow);
             }
         }
+    }
+
+    /// Has every task's file tell of what a daemon before this one lost.
+    pub fn note_lost(&self, lost: &Earlier) {
+        self.running().for_each(|running| running.note_lost(lost.clone()));
     }
 
     /// Tasks that are running.

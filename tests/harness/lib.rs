@@ -1,6 +1,7 @@
 //! Harness of the end-to-end tests: network namespaces, the daemon as a child process, traffic of known size, and
 //! records read back with tools that are not flowlog's.
 
+pub mod bpffs;
 pub mod capture;
 pub mod daemon;
 pub mod netns;

@@ -233,6 +233,12 @@ impl Loaded {
         control.set(0, CONTROL_TEST | u64::from(generation), 0).expect("an element");
     }
 
+    /// Lets everything pass from this generation on.
+    pub(crate) fn pass_everything(&mut self, generation: u32) {
+        let mut control: Array<_, u64> = typed(&mut self.ebpf, names::CONTROL);
+        control.set(0, u64::from(generation), 0).expect("an element");
+    }
+
     /// Says that an interface is observed at ingress: 1, or 2 for an endpoint.
     pub(crate) fn observe(&mut self, ifindex: u32, role: u32) {
         let mut observed: HashMap<_, u32, u32> =

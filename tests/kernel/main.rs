@@ -5,12 +5,15 @@
 mod counting;
 mod end_to_end;
 mod fragments;
+mod generations;
 mod headers;
 mod lifecycle;
 mod loaded;
 mod loading;
+mod memory;
 mod packets;
 mod perf;
+mod pinned;
 mod racing;
 mod rejecting;
 mod reload;

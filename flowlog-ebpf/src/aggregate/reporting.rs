@@ -107,15 +107,16 @@ fn acknowledge_side(entry: &mut FlowEntry, report: &Report, direction: usize) {
     }
 }
 
-/// The report of a packet that found no place in the table.
+/// The report of a packet that found the table full.
 #[must_use]
 pub fn alone(packet: &Packet, key: &FlowKey, direction: usize, sight: &Sight, connection: u64) -> Report {
     let mut said = blank(key);
+    said.what = REPORT_ALONE;
     write_alone(&mut said, packet, key, direction, sight, connection);
     said
 }
 
-/// [`alone`], written in place where all bytes of the directions are 0.
+/// [`alone`], written in place where all bytes of the directions are 0; what it is stands there already.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the opener is 0 or 1")]
 pub fn write_alone(
@@ -133,7 +134,6 @@ pub fn write_alone(
     said.generation = sight.generation;
     said.rtt_ns = 0;
     said.number = 1;
-    said.what = REPORT_ALONE;
     said.opener = packet.opener(direction) as u8;
     said.midstream = u8::from(packet.midstream());
     said.zero = 0;

@@ -15,6 +15,7 @@ pub(crate) mod open_files;
 mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
+mod settling;
 mod summary;
 mod tasks;
 mod triggers;
@@ -104,10 +105,23 @@ pub(crate) struct NodeArgs {
     /// Time between two `update` records of a connection while its traffic flows.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "FLOWLOG_ACTIVE_TIMEOUT")]
     pub(crate) active_timeout: SignedDuration,
+    /// Whether a connection is reported at every active timeout as long as its traffic flows, or rarer as it ages: when
+    /// it is a quarter older than at its last report.
+    #[arg(long, value_enum, default_value = "even", env = "FLOWLOG_REPORT_SPACING")]
+    pub(crate) report_spacing: ReportSpacing,
     /// Silence after which a connection is over, for every protocol or for one (`udp=30s`, also icmp, tcp, tcp-opening,
     /// other) [default: udp=30s icmp=10s tcp=300s tcp-opening=30s other=60s; 5 s after FIN or RST in any case].
     #[arg(long, value_name = "[PROTOCOL=]DURATION", value_parser = idle_timeout, env = "FLOWLOG_IDLE_TIMEOUT")]
     pub(crate) idle_timeout: Vec<(IdleOf, SignedDuration)>,
+}
+
+/// How reports of a connection follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportSpacing {
+    /// At every active timeout.
+    Even,
+    /// Rarer as the connection ages.
+    Aged,
 }
 
 /// What an idle timeout is for.
@@ -183,8 +197,11 @@ impl NodeArgs {
     /// The timeouts in the kernel side's unit.
     #[must_use]
     pub(crate) fn timeouts(&self) -> flowlog_ebpf::Timeouts {
-        let mut timeouts =
-            flowlog_ebpf::Timeouts { active_ns: ns(self.active_timeout), ..Default::default() };
+        let mut timeouts = flowlog_ebpf::Timeouts {
+            active_ns: ns(self.active_timeout),
+            aged: self.report_spacing == ReportSpacing::Aged,
+            ..Default::default()
+        };
         for (of, idle) in &self.idle_timeout {
             let idle = ns(*idle);
             let all = *of == IdleOf::All;

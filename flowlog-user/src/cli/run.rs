@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
-use flowlog_user::capture::live::{self, HookMode, Live};
+use flowlog_user::capture::live::{self, HookMode, Live, Memory};
 use flowlog_user::enrich::Enricher;
 use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
 use flowlog_user::pipeline::{Pipeline, files};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::Overflow;
-use flowlog_user::write::{Error, Roots, StateDir};
+use flowlog_user::write::{Error, Lock, Roots, StateDir, namespace_lock};
 use jiff::SignedDuration;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -68,6 +68,10 @@ pub(crate) struct RunArgs {
     /// Size of the ring buffer between kernel and daemon; a power of two.
     #[arg(long, value_name = "BYTES", default_value_t = RING_BYTES, value_parser = ring_bytes, env = "FLOWLOG_RING_BYTES")]
     ring_bytes: u32,
+    /// Folder in a BPF file system (/sys/fs/bpf/flowlog) where tables and links stay when flowlog stops or is killed, so
+    /// that the next start goes on without a gap; `rm -r` of it takes them down [default: nothing stays].
+    #[arg(long, value_name = "DIR", env = "FLOWLOG_PIN")]
+    pin: Option<PathBuf>,
     /// How programs are attached: TCX links where the kernel has them, else filters on clsact.
     #[arg(long, value_enum, default_value = "auto")]
     hook: Hook,
@@ -119,8 +123,10 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     outcome
 }
 
-fn options(arguments: &RunArgs, rules: Rules) -> live::Options {
+fn options(arguments: &RunArgs, rules: Rules, only: bool) -> live::Options {
     live::Options {
+        only,
+        pin: arguments.pin.clone(),
         interfaces: arguments.interface.clone(),
         exclude: arguments.exclude_interface.clone(),
         hook: match arguments.hook {
@@ -134,7 +140,36 @@ fn options(arguments: &RunArgs, rules: Rules) -> live::Options {
         // A task that is added later may ask for it, and it is fixed when the programs are loaded.
         report_start: true,
         rules,
+        ..live::Options::default()
     }
+}
+
+/// Held by one flowlog of each network namespace, which alone may remove what killed ones have left.
+fn only_one() -> Option<Lock> {
+    let lock = namespace_lock().and_then(|(folder, name)| Lock::take(&folder, &name));
+    match lock {
+        Ok(Some(lock)) => return Some(lock),
+        Ok(None) => {
+            tracing::info!("another flowlog watches this network namespace, leaving all filters alone");
+        }
+        Err(error) => {
+            tracing::warn!(%error, "cannot tell whether another flowlog runs, leaving all filters alone");
+        }
+    }
+    None
+}
+
+fn say_memory(options: &live::Options) {
+    let cpus = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = cpus.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<u32>().ok());
+    let memory = Memory::of(options, last.map_or(1, |last| last + 1));
+    tracing::info!(
+        table_entries = options.table_entries,
+        table_bytes = memory.table_bytes,
+        ring_bytes = memory.ring_bytes,
+        total_bytes = memory.total_bytes,
+        "kernel memory"
+    );
 }
 
 /// The state folder. The default one may be missing or not be writable; one that was asked for may not.
@@ -163,7 +198,10 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
     let (mut reload, built) =
         Reload::start(&arguments.node.tasks, roots, state(arguments)?, active_ns, &mut pipeline)?;
-    let live = match Live::start(&options(arguments, reload.rules())) {
+    let lock = only_one();
+    let options = options(arguments, reload.rules(), lock.is_some());
+    say_memory(&options);
+    let live = match Live::start(&options) {
         Ok(live) => live,
         Err(error) => {
             pipeline.finish();

@@ -110,32 +110,40 @@ impl Books {
         let (capture, decode) = (&self.capture, &self.decode);
         let packets = self.packets();
         let parts = packets.parts();
+        // Of tables that outlive a process the counters go back to before this one.
+        let ended = if capture.continues {
+            (capture.before.ended.packets, capture.before.ended.bytes)
+        } else {
+            (capture.ended_packets, capture.ended_bytes)
+        };
         let mut sums = vec![
             sum("packets seen at the hooks", packets.seen.packets, parts.packets),
             sum("bytes seen at the hooks", packets.seen.bytes, parts.bytes),
             sum(
                 "packets counted in the table",
                 packets.counted.packets,
-                capture.kernel.reported_packets + capture.ended_packets + capture.table_packets,
+                capture.kernel.reported_packets + ended.0 + capture.table_packets,
             ),
             sum(
                 "bytes counted in the table",
                 packets.counted.bytes,
-                capture.kernel.reported_bytes + capture.ended_bytes + capture.table_bytes,
+                capture.kernel.reported_bytes + ended.1 + capture.table_bytes,
             ),
             sum(
                 "records sent through the ring",
-                capture.kernel.ring_records,
-                decode.decoded + decode.malformed,
+                capture.kernel.ring_records + capture.before.other.records,
+                capture.before.ring.records + decode.decoded + decode.malformed,
             ),
             sum(
                 "packets reported through the ring",
-                capture.kernel.reported_packets,
-                decode.reported_packets,
+                capture.kernel.reported_packets + packets.alone.packets + capture.before.other.packets,
+                capture.before.ring.packets + decode.reported_packets + decode.alone_packets,
             ),
-            sum("packets reported alone", packets.alone.packets, decode.alone_packets),
             sum("packets in last reports", capture.ended_packets, decode.ended_packets),
         ];
+        if !capture.continues {
+            sums.push(sum("packets reported alone", packets.alone.packets, decode.alone_packets));
+        }
         if let Some(recorded) = self.recorded {
             sums.push(sum("lines of recorded events", recorded.lines, recorded.taken + recorded.malformed));
         }
@@ -181,6 +189,7 @@ impl Books {
         }
         serde_json::json!({
             "closes": sums.iter().all(Sum::closes),
+            "continues": self.capture.continues,
             "connections": kernel.connections,
             "packets": self.packets(),
             "hooks": hooks,

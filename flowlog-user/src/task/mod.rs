@@ -18,5 +18,5 @@ pub use cadence::{Cadence, Events};
 pub use condition::{Condition, ConditionKind, Conditions};
 pub use plan::{Claims, Plan, Planned, rules};
 pub use rate::RateLimit;
-pub use running::{Closing, Finished, Overflow, Running};
+pub use running::{Closing, Earlier, Finished, Overflow, Running};
 pub use spec::{Phase, Spec};

@@ -39,6 +39,21 @@ struct Shared {
     reshape: Mutex<Option<Spec>>,
     /// Why it stops, for the task's last line.
     reason: OnceLock<&'static str>,
+    /// Losses before this process, for the file to tell.
+    earlier: Mutex<Vec<Earlier>>,
+}
+
+/// Records that a daemon before this one lost.
+#[derive(Clone, Debug)]
+pub struct Earlier {
+    /// At most so many.
+    pub records: u64,
+    /// From when on, nanoseconds since the Unix epoch.
+    pub first_ns: i64,
+    /// Until when.
+    pub last_ns: i64,
+    /// In words.
+    pub reason: String,
 }
 
 /// A running task.
@@ -87,6 +102,7 @@ impl Running {
             counters,
             reshape: Mutex::default(),
             reason: OnceLock::new(),
+            earlier: Mutex::default(),
         });
         let name: Arc<str> = spec.task.as_str().into();
         let seen = Arc::clone(&shared);
@@ -143,6 +159,12 @@ impl Running {
             queued.sub(bytes);
             self.shared.counters.dropped_write_error.add(records);
         }
+    }
+
+    /// Has the file tell of what was lost before this process began.
+    pub fn note_lost(&self, lost: Earlier) {
+        self.shared.earlier.lock().unwrap_or_else(PoisonError::into_inner).push(lost);
+        let _ = self.sender.try_send(Order::Look);
     }
 
     /// Other settings for the same live file: it is finished, and the next one begins with them.
@@ -292,6 +314,11 @@ impl Desk<'_> {
     fn note(&mut self) {
         if let Ok(writer) = &mut self.writer {
             self.before.note(writer, &self.shared.counters);
+            let earlier =
+                std::mem::take(&mut *self.shared.earlier.lock().unwrap_or_else(PoisonError::into_inner));
+            for Earlier { records, first_ns, last_ns, reason } in earlier {
+                writer.note_lost(Place::Restart, records, first_ns, last_ns, &reason);
+            }
         }
     }
 

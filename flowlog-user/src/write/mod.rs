@@ -13,6 +13,7 @@ mod finish;
 mod folder;
 mod gzip;
 mod live;
+mod lock;
 mod losses;
 mod name;
 mod notice;
@@ -26,6 +27,7 @@ mod state;
 mod writer;
 
 pub use error::Error;
+pub use lock::{Lock, namespace_lock};
 pub use losses::Place;
 pub use roots::Roots;
 pub use salvage::Salvaged;

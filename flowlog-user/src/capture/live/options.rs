@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use flowlog_ebpf::Timeouts;
 
 use super::attach::Kinds;
@@ -45,6 +47,12 @@ pub struct Options {
     pub report_start: bool,
     /// What the tasks want: the kernel counts nothing else.
     pub rules: Rules,
+    /// No other flowlog watches this network namespace: what one left that was killed may be removed.
+    pub only: bool,
+    /// Folder in a BPF file system where tables and links outlive this process.
+    pub pin: Option<PathBuf>,
+    /// Nanoseconds in which the whole table is looked through for what is over.
+    pub sweep_ns: u64,
 }
 
 impl Default for Options {
@@ -58,6 +66,9 @@ impl Default for Options {
             timeouts: Timeouts::default(),
             report_start: true,
             rules: Rules::everything(),
+            only: false,
+            pin: None,
+            sweep_ns: 1_000_000_000,
         }
     }
 }

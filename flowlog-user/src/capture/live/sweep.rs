@@ -13,9 +13,6 @@ use crate::record::EndReason;
 const SLICE_ENTRIES: usize = 4096;
 /// Slices that one pass is cut into at most.
 const SLICES_MAX: u64 = 20;
-/// Time of one pass.
-const PASS_NS: u64 = 1_000_000_000;
-
 /// Packets and layer-2 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
@@ -44,6 +41,8 @@ pub(super) struct Sweep {
     keys: Vec<FlowKey>,
     entries: Vec<FlowEntry>,
     due_ns: u64,
+    /// Entries are read under their locks.
+    locked: bool,
     pass: Totals,
     /// Unreported in the table as of the last whole pass.
     pub(super) unreported: Totals,
@@ -56,20 +55,26 @@ fn cut(live: u64) -> (usize, u64) {
 }
 
 impl Sweep {
+    /// A walk that sees no entry in the middle of becoming another connection's.
+    pub(super) fn under_lock() -> Self {
+        Self { locked: true, ..Self::default() }
+    }
+
     pub(super) const fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.due_ns
     }
 
-    /// Looks at the next slice and gives what is over, and why. `live`: about how many entries there are.
+    /// Looks at the next slice and gives what is over, and why. `live`: about how many entries there are; `pass_ns`: the
+    /// time for all of them.
     pub(super) fn slice(
         &mut self,
         flows: impl AsFd,
         live: u64,
-        now_ns: u64,
+        (now_ns, pass_ns): (u64, u64),
         is_over: impl Fn(&FlowKey, &FlowEntry) -> Option<EndReason>,
     ) -> Result<Vec<(FlowKey, EndReason)>, Error> {
         let (entries, slices) = cut(live);
-        self.due_ns = now_ns + PASS_NS / slices;
+        self.due_ns = now_ns + pass_ns / slices;
         if live == 0 && self.cursor.is_none() {
             self.unreported = Totals::default();
             return Ok(Vec::new());
@@ -104,9 +109,17 @@ impl Sweep {
         }
     }
 
+    /// Adds up what the whole table holds beyond what has been reported.
+    pub(super) fn whole_totals(&mut self, flows: impl AsFd) -> Result<(), Error> {
+        let mut left = Totals::default();
+        self.whole(flows, |_, entry| left.add(Totals::unreported(entry)))?;
+        self.unreported = left;
+        Ok(())
+    }
+
     fn next(&mut self, flows: impl AsFd, mut each: impl FnMut(&FlowKey, &FlowEntry)) -> Result<(), Error> {
         let slice = loop {
-            match lookup_batch(flows.as_fd(), self.cursor, &mut self.keys, &mut self.entries) {
+            match lookup_batch(flows.as_fd(), self.cursor, self.locked, &mut self.keys, &mut self.entries) {
                 Ok(slice) => break slice,
                 Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => self.grow(self.keys.len() * 2),
                 Err(error) => return Err(Error::map(names::FLOWS, "walk", error)),

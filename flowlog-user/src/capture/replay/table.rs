@@ -11,7 +11,7 @@ use flowlog_ebpf::{parse_ethernet, parse_raw_ip, reopens, report, wants_report};
 use zerocopy::IntoBytes;
 
 use super::{Frame, Link};
-use crate::capture::{CaptureLedger, Captured, Sink};
+use crate::capture::{Before, CaptureLedger, Captured, Sink};
 use crate::limits::TABLE_ENTRIES;
 use crate::record::EndReason;
 
@@ -130,7 +130,7 @@ impl Table {
         add(entry, direction, packet, &sight);
         self.counters.counted_packets += 1;
         self.counters.counted_bytes += bytes;
-        if wants_report(entry, direction, time_ns, self.timeouts.active_ns, self.report_start) {
+        if wants_report(entry, direction, time_ns, self.timeouts.spacing(), self.report_start) {
             let report = report(&key, entry);
             acknowledge(entry, &report);
             let (packets, bytes) = delta(&report);
@@ -202,6 +202,8 @@ impl Table {
         let pending = self.open.values().map(|(key, entry)| delta(&report(key, entry)));
         let (table_packets, table_bytes) = pending.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
         CaptureLedger {
+            before: Before::default(),
+            continues: false,
             hooks: vec![("capture".into(), "both", self.counters)],
             kernel: self.ledger,
             reasons: REASONS
