@@ -1,9 +1,12 @@
 //! Harness of the end-to-end tests: network namespaces, the daemon as a child process, traffic of known size, and
-//! records read back with tools that are not flowlog's.
+//! records read back with tools that are not flowlog's. For the benches:
+//! rounds measured in turn, and their judgement.
 
 pub mod bpffs;
 pub mod capture;
 pub mod daemon;
+pub mod measure;
 pub mod netns;
 pub mod records;
+pub mod report;
 pub mod traffic;

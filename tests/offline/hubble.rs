@@ -12,7 +12,7 @@ use flowlog_tests::records::files;
 use serde_json::Value;
 
 /// A file of the cases; `None`, saying so, where there are none.
-fn cases(file: &str) -> Option<PathBuf> {
+pub(crate) fn cases(file: &str) -> Option<PathBuf> {
     let given = std::env::var_os("FLOWLOG_HUBBLE_CASES").map(PathBuf::from);
     let folder =
         given.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/hubble-cases"));

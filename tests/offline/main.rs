@@ -1,6 +1,7 @@
 //! Tests that need no privilege: captures through the same rooms, and the binary's manners.
 #![cfg(test)]
 
+mod cat;
 mod check;
 mod explain;
 mod files;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use anyhow::Result;
 
-use crate::{build, build_ebpf, run, say, setup, test, tidy};
+use crate::{bench, build, build_ebpf, run, say, setup, test, tidy};
 
 /// One command: its name, what the overview says, its own help and what runs it.
 pub(crate) struct Command {
@@ -26,6 +26,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     setup::COMMAND,
     build_ebpf::COMMAND,
     build::COMMAND,
+    bench::COMMAND,
     tidy::COMMAND,
     test::CI_COMMAND,
 ];

@@ -5,6 +5,7 @@
 //! where we are), [`packages`] (Debian's packages) and [`toolchain`] (what builds the eBPF object). To add a command:
 //! a file with a [`cli::Command`] and a line in [`cli::COMMANDS`].
 
+mod bench;
 mod build;
 mod build_ebpf;
 mod cli;

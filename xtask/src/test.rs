@@ -61,8 +61,7 @@ fn main(mut args: lexopt::Parser) -> Result<()> {
             command.arg("--include-ignored").env("FLOWLOG_TEST_LONG", "1");
         }
         if run.through_sudo {
-            let host = host()?.to_uppercase().replace('-', "_");
-            command.env(format!("CARGO_TARGET_{host}_RUNNER"), format!("sudo --preserve-env={ENVIRONMENT}"));
+            through_sudo(&mut command)?;
         }
         say::step(run.what);
         if !counted(&mut command, &mut counts)? {
@@ -132,6 +131,13 @@ fn counted(command: &mut Command, counts: &mut Counts) -> Result<bool> {
         say::out(&line);
     }
     Ok(child.wait()?.success())
+}
+
+/// Lets cargo start what it has built through sudo, with what tests and benches find in their environment.
+pub(crate) fn through_sudo(command: &mut Command) -> Result<()> {
+    let host = host()?.to_uppercase().replace('-', "_");
+    command.env(format!("CARGO_TARGET_{host}_RUNNER"), format!("sudo --preserve-env={ENVIRONMENT}"));
+    Ok(())
 }
 
 fn host() -> Result<String> {

@@ -4,18 +4,27 @@ use std::io::{BufWriter, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use flowlog_user::clock::wall_ns;
-use flowlog_user::read::{self, Damage, Output, Request, TimeRange};
+use flowlog_user::encode;
+use flowlog_user::project;
+use flowlog_user::read::{self, Damage, Limit, Look, Names, Output, Request, Sieve, TimeRange};
+use flowlog_user::record::fields::Mask;
+
+use super::flags::FilterArgs;
+
+/// Records that `--last` holds back at most, as many as Hubble's client.
+const LAST_MAX: u64 = 1_000_000;
 
 /// Arguments of `flowlog cat`.
 #[derive(Args, Debug)]
 pub(crate) struct CatArgs {
     /// Log files, folders of them, or patterns (`'/var/log/flowlog/dns*'`); live files are read up to their last flush,
     /// `-` is stdin.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "print-raw-filters", value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// `json`: the records as they were written, a line each; `table`: columns for people; `compact`: a line each, as
+    /// `json`: the records as they were written, a line each; `table`: columns for people; `compact` and `dict`: as
     /// Hubble's client prints flows (in UTC).
     #[arg(long, short, value_enum, default_value = "json")]
     output: Shape,
@@ -26,22 +35,46 @@ pub(crate) struct CatArgs {
     #[arg(long, value_name = "TIME", value_parser = point)]
     until: Option<i64>,
     /// Go on with what is written later, also across rotation and in new files.
-    #[arg(long, short, conflicts_with = "stats")]
+    #[arg(long, short, conflicts_with_all = ["stats", "first"])]
     follow: bool,
+    /// The first N flows.
+    #[arg(long, value_name = "N", conflicts_with = "last")]
+    first: Option<u64>,
+    /// The last N flows.
+    #[arg(long, value_name = "N")]
+    last: Option<u64>,
+    /// All flows: what is done anyway, and understood as hubble does.
+    #[arg(long, conflicts_with_all = ["first", "last"])]
+    all: bool,
+    /// Only these fields of flows, with `time` and `node_name`: paths as in a task's `fieldMask`, separated by commas.
+    #[arg(long, value_name = "PATH,...", value_delimiter = ',')]
+    field_mask: Vec<String>,
+    /// With `compact` and `dict`: addresses, even where names are known.
+    #[arg(long)]
+    numeric: bool,
+    /// With `compact` and `dict`: the node too.
+    #[arg(long)]
+    print_node_name: bool,
     /// Print what the files hold instead: records, bytes, ratio, time range, gaps, losses, damage.
     #[arg(long)]
     stats: bool,
+    #[command(flatten)]
+    filters: FilterArgs,
 }
 
 /// How records are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Shape {
     /// JSON lines, unchanged.
+    #[value(aliases = ["jsonpb", "JSON"])]
     Json,
     /// Aligned columns.
+    #[value(alias = "tab")]
     Table,
     /// A line each.
     Compact,
+    /// Keys and values.
+    Dict,
 }
 
 fn point(text: &str) -> Result<i64, String> {
@@ -53,18 +86,13 @@ fn point(text: &str) -> Result<i64, String> {
 /// # Errors
 /// When a path cannot be read or stdout cannot be written.
 pub(crate) fn cat(arguments: &CatArgs) -> anyhow::Result<ExitCode> {
-    let output = match arguments.output {
-        _ if arguments.stats => Output::Nothing,
-        Shape::Json => Output::Json,
-        Shape::Table => Output::Table,
-        Shape::Compact => Output::Compact,
-    };
-    let request = Request {
-        paths: arguments.paths.clone(),
-        output,
-        range: TimeRange { since_ns: arguments.since, until_ns: arguments.until },
-    };
     let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
+    if arguments.filters.print {
+        write!(out, "{}", arguments.filters.to_yaml())?;
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let request = request(arguments)?;
     if arguments.follow {
         let mut say = |damage: &Damage| tracing::warn!("{damage}");
         read::follow(&request, &mut out, &mut say, &|| false)?;
@@ -81,4 +109,58 @@ pub(crate) fn cat(arguments: &CatArgs) -> anyhow::Result<ExitCode> {
     }
     out.flush()?;
     Ok(if summary.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn request(arguments: &CatArgs) -> anyhow::Result<Request> {
+    let names = Names { translate: !arguments.numeric, node: arguments.print_node_name };
+    let output = match arguments.output {
+        _ if arguments.stats => Output::Nothing,
+        Shape::Json => Output::Json,
+        Shape::Table => Output::Table,
+        Shape::Compact => Output::Compact(names),
+        Shape::Dict => Output::Dict(names),
+    };
+    let paths: Vec<&str> = arguments.field_mask.iter().map(String::as_str).collect();
+    if !paths.is_empty() && arguments.output != Shape::Json {
+        bail!("--field-mask chooses fields of JSON; with another --output all that it shows is fixed");
+    }
+    let mask = project::compile(&paths, false).context("--field-mask")?;
+    // As with hubble, 0 is no limit.
+    let limit = match (arguments.first.filter(|n| *n > 0), arguments.last.filter(|n| *n > 0)) {
+        (Some(first), _) => Limit::First(usize::try_from(first).unwrap_or(usize::MAX)),
+        (None, Some(last)) if last > LAST_MAX => {
+            bail!("--last must be at most {LAST_MAX}, and {last} was given")
+        }
+        (None, Some(last)) => Limit::Last(usize::try_from(last).unwrap_or(usize::MAX)),
+        (None, None) => Limit::None,
+    };
+    Ok(Request {
+        paths: arguments.paths.clone(),
+        output,
+        range: TimeRange { since_ns: arguments.since, until_ns: arguments.until },
+        sieve: sieve(&arguments.filters, mask),
+        limit,
+    })
+}
+
+/// Filter and mask, where there are any.
+fn sieve(filters: &FilterArgs, mask: Mask) -> Sieve {
+    let filter = filters.filter();
+    if filter.is_none() && mask == Mask::ALL {
+        return Sieve::default();
+    }
+    Sieve::new(move |line, out| {
+        let event = match read::event(line) {
+            Ok(event) => event,
+            Err(error) => return Look::Unknown(error.to_string()),
+        };
+        if filter.as_ref().is_some_and(|filter| !filter.takes(&event)) {
+            return Look::Leave;
+        }
+        if mask == Mask::ALL || event.flow().is_none() {
+            return Look::Take;
+        }
+        encode::foreign::encode(&event, &mask, out);
+        Look::Rewritten
+    })
 }

@@ -8,6 +8,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 mod data_plane;
 pub(crate) mod explain;
+mod flags;
 pub(crate) mod interfaces;
 mod live_line;
 mod notes;

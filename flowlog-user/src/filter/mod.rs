@@ -40,7 +40,7 @@ pub use condition::Conditions;
 pub use decision::Decision;
 pub use lower::Division;
 pub use matcher::Matcher;
-pub use spec::{FlowFilter, NOT_RECORDED, Spec};
+pub use spec::{FIELDS, FlowFilter, NOT_RECORDED, Spec};
 
 use crate::record::{Facts, Flow, Node, Seen};
 

@@ -41,7 +41,7 @@ pub struct FlowFilter(pub Vec<Matcher>);
 pub const NOT_RECORDED: &str = "no record of this version has";
 
 /// Every field of Hubble's `FlowFilter` (Cilium 1.19.4): proto name, JSON name.
-const FIELDS: &[Name] = &[
+pub const FIELDS: &[(&str, &str)] = &[
     ("uuid", "uuid"),
     ("source_ip", "sourceIp"),
     ("source_ip_xlated", "sourceIpXlated"),

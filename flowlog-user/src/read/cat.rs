@@ -3,14 +3,13 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use serde_json::Value;
-
-use super::compact;
+use super::client::Names;
 use super::group::{Group, time_ns};
-use super::range::{TimeRange, seen_ns};
+use super::printer::Printer;
+use super::range::TimeRange;
+use super::sieve::Sieve;
 use super::sources::groups;
 use super::stats::Stats;
-use super::table::Table;
 use super::{Damage, Error};
 
 /// How records are printed.
@@ -22,9 +21,23 @@ pub enum Output {
     /// Aligned columns for people.
     Table,
     /// A line each, as Hubble's client prints flows.
-    Compact,
+    Compact(Names),
+    /// Keys and values, as Hubble's client prints them.
+    Dict(Names),
     /// Nothing: they are only counted.
     Nothing,
+}
+
+/// Which of the records that are left are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limit {
+    /// All.
+    #[default]
+    None,
+    /// So many flows from the beginning, and what stands between them.
+    First(usize),
+    /// So many flows from the end, and what stands between them and behind.
+    Last(usize),
 }
 
 /// What is wanted.
@@ -36,6 +49,10 @@ pub struct Request {
     pub output: Output,
     /// When it was seen.
     pub range: TimeRange,
+    /// Which records, and what of them.
+    pub sieve: Sieve,
+    /// How many.
+    pub limit: Limit,
 }
 
 /// What was printed.
@@ -90,61 +107,15 @@ fn print(
     }
     while let Some(Reverse((time, index))) = heads.pop() {
         let (Some(group), Some(stopped)) = (groups.get_mut(index), stopped.get_mut(index)) else { continue };
-        let log = if several { Some(group.log.as_str()) } else { None };
-        printer.line(&group.line, log, stopped, summary, out)?;
+        printer.record(group, several, stopped, summary, out)?;
+        if printer.is_done() {
+            break;
+        }
         if group.advance(&mut summary.stats, &mut summary.damage)? {
             // A record without a time follows the one it was written after.
             let next = if several { time_ns(&group.line).unwrap_or(time) } else { 0 };
             heads.push(Reverse((next, index)));
         }
     }
-    printer.finish(out)
-}
-
-/// Prints lines that are in the range, and counts them.
-pub(super) struct Printer {
-    output: Output,
-    range: TimeRange,
-    table: Table,
-}
-
-impl Printer {
-    pub(super) fn new(request: &Request) -> Self {
-        Self { output: request.output, range: request.range, table: Table::default() }
-    }
-
-    pub(super) fn line(
-        &mut self,
-        line: &[u8],
-        log: Option<&str>,
-        stopped: &mut Option<i64>,
-        summary: &mut Summary,
-        out: &mut dyn Write,
-    ) -> Result<(), Error> {
-        let count = self.output == Output::Nothing;
-        if count || !self.range.is_open() {
-            let value: Value = serde_json::from_slice(line).unwrap_or_default();
-            // A line without any time cannot be told to be outside.
-            let inside = seen_ns(&value).is_none_or(|(first, last)| self.range.overlaps(first, last));
-            if !inside {
-                return Ok(());
-            }
-            if count {
-                summary.stats.count(&value, stopped);
-            }
-        }
-        summary.lines += 1;
-        match self.output {
-            Output::Json => out.write_all(line),
-            Output::Table => self.table.line(line, log, out),
-            Output::Compact => compact::line(line, out),
-            Output::Nothing => Ok(()),
-        }
-        .map_err(Error::Output)
-    }
-
-    /// Prints what was held back.
-    pub(super) fn finish(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        self.table.finish(out).and_then(|()| out.flush()).map_err(Error::Output)
-    }
+    printer.finish(summary, out)
 }

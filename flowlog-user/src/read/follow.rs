@@ -5,8 +5,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::Error;
-use super::cat::{Printer, Request, Summary, quiet};
+use super::cat::{Request, Summary, quiet};
 use super::group::{Group, file_identity};
+use super::printer::Printer;
 use super::sources::{Key, grouped};
 
 /// Between two looks for more.
@@ -46,14 +47,14 @@ fn watch(
         let mut reported = summary.damage.len();
         for group in tasks.values_mut() {
             while group.advance(&mut summary.stats, &mut summary.damage)? {
-                printer.line(&group.line, Some(&group.log), &mut None, summary, out)?;
+                printer.record(group, true, &mut None, summary, out)?;
             }
             for damage in summary.damage.iter().skip(reported) {
                 report(damage);
             }
             reported = summary.damage.len();
         }
-        printer.finish(out)?;
+        printer.finish(summary, out)?;
         sleep(PAUSE);
     }
     Ok(())

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -114,6 +115,13 @@ impl Group {
             let lines = Lines::new(Input::file(file), true, self.range);
             (source, lines)
         }))
+    }
+
+    /// The file and where in it the line's text comes from (its frame, where there are frames).
+    pub(super) fn place(&self) -> (PathBuf, u64) {
+        self.current
+            .as_ref()
+            .map_or_else(Default::default, |(source, lines)| (source.path.clone(), lines.frame()))
     }
 
     /// Whether the file that is being read is the one of that identity, or one that waits is.

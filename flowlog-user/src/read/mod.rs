@@ -8,8 +8,10 @@
 //! [`content::Content`]; to add an output: a file beside [`table`] and an arm of [`Output`].
 
 mod cat;
+mod client;
 mod compact;
 mod content;
+mod dict;
 mod error;
 mod event;
 mod flows;
@@ -19,18 +21,22 @@ mod group;
 mod input;
 mod json;
 mod lines;
+mod printer;
 mod range;
+mod sieve;
 mod sources;
 mod stats;
 mod table;
 mod verify;
 
-pub use cat::{Output, Request, Summary, cat};
+pub use cat::{Limit, Output, Request, Summary, cat};
+pub use client::Names;
 pub use error::{Damage, Error};
 pub use event::{Malformed, event};
 pub use flows::{BadLine, Counts, flows};
 pub use follow::follow;
 pub use range::TimeRange;
+pub use sieve::{Look, Sieve};
 pub use stats::Stats;
 pub use verify::{Verdict, verify};
 

@@ -71,13 +71,15 @@ impl Stats {
     #[must_use]
     pub fn to_json(&self, damage: &[super::Damage]) -> Value {
         let pair = |(from, to): (i64, i64)| json!([time(from), time(to)]);
+        // Hundredths are exact enough for a person, and comparable.
+        let ratio = u32::try_from(self.ratio()).map_or(f64::INFINITY, f64::from) / 100.0;
         let damage: Vec<_> = damage
             .iter()
             .map(|damage| json!({ "file": damage.path, "from": damage.offset, "to": damage.end, "what": damage.what }))
             .collect();
         json!({
             "files": self.files, "file_bytes": self.file_bytes, "read_bytes": self.read_bytes,
-            "text_bytes": self.text_bytes, "records": self.records, "notices": self.notices, "lost": self.lost,
+            "text_bytes": self.text_bytes, "ratio": ratio, "records": self.records, "notices": self.notices, "lost": self.lost,
             "range": self.range_ns.map(pair), "gaps": self.gaps,
             "gap_list": self.gap_ns.iter().map(|gap| pair(*gap)).collect::<Vec<_>>(), "damage": damage,
         })

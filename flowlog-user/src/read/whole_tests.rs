@@ -277,15 +277,26 @@ fn compact_lines_are_hubbles() {
         "\n",
         r#"{"lost_events":{"source":"OBSERVER_EVENTS_QUEUE","num_events_lost":"7"},"node_name":"n","time":"2026-11-03T20:14:26Z"}"#,
         "\n",
+        r#"{"flow":{"time":"2026-11-13T01:02:03.004Z","verdict":"DROPPED","IP":{"source":"10.0.0.1","destination":"10.0.0.2"},"l4":{"UDP":{"source_port":1,"destination_port":53}},"source":{"identity":11,"namespace":"shop","pod_name":"cart-0"},"destination":{"identity":12},"destination_names":["a.example","b.example"],"event_type":{"type":1,"sub_type":133},"Summary":"UDP"}}"#,
+        "\n",
+        r#"{"flow":{"time":"2026-11-13T01:02:03.004Z","verdict":"REDIRECTED","IP":{"source":"10.0.0.1","destination":"10.0.0.2"},"destination_service":{"name":"dns","namespace":"kube"},"event_type":{"type":5},"policy_match_type":2,"traffic_direction":"INGRESS","is_reply":false,"Summary":"s","ip_trace_id":{"trace_id":"9"},"auth_type":"SPIRE"}}"#,
+        "\n",
+        r#"{"flow":{"verdict":"FORWARDED","ethernet":{"source":"aa","destination":"bb"},"l7":{"type":"RESPONSE","dns":{"observation_source":"proxy"}}}}"#,
+        "\n",
     );
     fs::write(&path, text).unwrap();
     // As the client's printer has it: %s: %s %s %s %s %s %s %s (%s), times as Go's StampMilli.
     let want = "\
 Nov  3 20:14:26.123: 10.0.0.1:40000 (host) -> [fd00::2]:443 (world) to-network FORWARDED (TCP Flags: SYN; start, 1 packet, 74 B)
 Nov  3 20:14:26.000: 10.0.0.1 (unknown) <- 10.0.0.2 (ID:70000) to-endpoint FORWARDED (x)
-Nov  3 20:14:26.000 [n]: EVENTS LOST: OBSERVER_EVENTS_QUEUE 7
+EVENTS LOST: OBSERVER_EVENTS_QUEUE CPU(0) 7
+Nov 13 01:02:03.004: shop/cart-0:1 (overlay-to-encrypt) <> a.example,b.example:53 (ID:12) Policy denied DROPPED (UDP)
+Nov 13 01:02:03.004: 10.0.0.1 (unknown) -> kube/dns (unknown) policy-verdict:L3-L4 INGRESS ALLOWED (IP Trace ID: 9; s; SPIRE)
+N/A: aa (unknown) <> bb (unknown) dns-response proxy FORWARDED ()
 ";
-    assert_eq!(print(&[&path], Output::Compact).0, want);
+    assert_eq!(print(&[&path], Output::Compact(Names::default())).0, want);
+    let numeric = print(&[&path], Output::Compact(Names { translate: false, node: true })).0;
+    assert!(numeric.contains("\nNov 13 01:02:03.004 []: 10.0.0.1:1 (overlay"), "{numeric}");
 }
 
 /// Takes what a follower prints.

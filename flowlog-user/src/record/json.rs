@@ -1,3 +1,5 @@
+use std::fmt;
+
 /// Free JSON, keys in the order in which they stood: what an `extensions` may hold.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "JSON's own kinds")]
@@ -36,4 +38,50 @@ impl Json {
             Self::Map(_) => "an object".into(),
         }
     }
+}
+
+/// Compact, strings as Go writes them.
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Unsigned(value) => write!(f, "{value}"),
+            Self::Signed(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value}"),
+            Self::Text(text) => f.write_str(&json_string(text)),
+            Self::List(items) => {
+                f.write_str("[")?;
+                for (at, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if at > 0 { "," } else { "" })?;
+                }
+                f.write_str("]")
+            }
+            Self::Map(entries) => {
+                f.write_str("{")?;
+                for (at, (key, value)) in entries.iter().enumerate() {
+                    write!(f, "{}{}:{value}", if at > 0 { "," } else { "" }, json_string(key))?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+/// A JSON string as Go writes it.
+#[must_use]
+pub fn json_string(text: &str) -> String {
+    let mut json = serde_json::Value::from(text).to_string();
+    for (plain, escaped) in [
+        ("<", "\\u003c"),
+        (">", "\\u003e"),
+        ("&", "\\u0026"),
+        ("\u{2028}", "\\u2028"),
+        ("\u{2029}", "\\u2029"),
+    ] {
+        if json.contains(plain) {
+            json = json.replace(plain, escaped);
+        }
+    }
+    json
 }

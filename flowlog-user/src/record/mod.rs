@@ -19,6 +19,7 @@ mod message;
 mod node;
 pub mod rules;
 pub mod schema;
+mod spelling;
 mod summary;
 mod uuid;
 
@@ -27,6 +28,7 @@ pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection};
 pub use flow_message::flow_message;
 pub use foreign::Foreign;
-pub use json::Json;
+pub use json::{Json, json_string};
 pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};
+pub use spelling::{AGENT_EVENTS, EVENT_TYPES, RESERVED_IDENTITIES, TRACE_POINTS};

@@ -1,7 +1,8 @@
 //! Lines about the log itself, in Hubble's words and with Hubble's keys only, so that its client takes them silently.
 
 use jiff::Timestamp;
-use serde_json::Value;
+
+use crate::record::json_string as string;
 
 /// Records that did not reach the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,23 +62,6 @@ pub(super) fn time(ns: i64) -> String {
     };
     let at = Timestamp::from_nanosecond(i128::from(ns)).unwrap_or(Timestamp::UNIX_EPOCH);
     format!("{at:.digits$}")
-}
-
-/// A JSON string as Go writes it.
-fn string(text: &str) -> String {
-    let mut json = Value::from(text).to_string();
-    for (plain, escaped) in [
-        ("<", "\\u003c"),
-        (">", "\\u003e"),
-        ("&", "\\u0026"),
-        ("\u{2028}", "\\u2028"),
-        ("\u{2029}", "\\u2029"),
-    ] {
-        if json.contains(plain) {
-            json = json.replace(plain, escaped);
-        }
-    }
-    json
 }
 
 #[cfg(test)]
