@@ -12,6 +12,8 @@ pub const fn slot(ifindex: u32, egress: bool) -> u32 {
 
 /// What became of the packets of one hook on one CPU. Each packet (segments on the wire, layer-2 bytes) is in
 /// `seen` and in exactly one of the others: `seen = counted + elsewhere + rejected + unparsed + not_ip + alone + lost`.
+/// Only where a tunnel's outer and inner packet both count (`--tunnel both`) it is in two of them, and the second time
+/// in `inner` beside `seen`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 pub struct Counters {
@@ -47,6 +49,10 @@ pub struct Counters {
     pub lost_packets: u64,
     /// Layer-2 bytes of the same.
     pub lost_bytes: u64,
+    /// Packets inside others that count beside these.
+    pub inner_packets: u64,
+    /// Layer-2 bytes of the same.
+    pub inner_bytes: u64,
 }
 
 /// The kernel's side of the ledger on one CPU.

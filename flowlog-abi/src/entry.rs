@@ -1,3 +1,4 @@
+use crate::Around;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The kernel's spin lock, known to the verifier by this very name and shape (linux/bpf.h).
@@ -72,4 +73,6 @@ pub struct FlowEntry {
     pub midstream: u8,
     /// Always 0.
     pub zero: u8,
+    /// What was around the packets of each direction; at the end, since most packets never touch it.
+    pub around: [Around; 2],
 }

@@ -1,11 +1,15 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// [`FlowKey::kind`]: ICMP echo; both ports hold the echo id.
-pub const KIND_ECHO: u8 = 1;
+pub const KIND_ECHO: u16 = 1;
 /// [`FlowKey::kind`]: later fragments whose ports are not known; ports are 0.
-pub const KIND_FRAGMENT: u8 = 2;
+pub const KIND_FRAGMENT: u16 = 2;
 /// [`FlowKey::kind`]: the second endpoint's view of a flow between two endpoints of this node.
-pub const KIND_VIEW: u8 = 4;
+pub const KIND_VIEW: u16 = 4;
+/// Bits of [`FlowKey::kind`] that the three above may have; the others hold an interface's number.
+pub const KIND_BITS: u32 = 3;
+/// Largest number of an interface in a key.
+pub const NUMBER_MAX: u32 = (1 << (16 - KIND_BITS)) - 1;
 
 /// A connection's key, the same for both directions: the side whose (address, port) is smaller in byte order
 /// is `low`. IPv4 addresses are IPv4-mapped (`::ffff:a.b.c.d`).
@@ -24,8 +28,7 @@ pub struct FlowKey {
     pub protocol: u8,
     /// IP version: 4 or 6.
     pub version: u8,
-    /// Bits of `KIND_*`; keeps apart what shares addresses and numbers but is another flow.
-    pub kind: u8,
-    /// Always 0.
-    pub zero: u8,
+    /// Bits of `KIND_*`; keeps apart what shares addresses and numbers but is another flow. Above [`KIND_BITS`], where
+    /// each interface counts for itself, the number of the interface.
+    pub kind: u16,
 }

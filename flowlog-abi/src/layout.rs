@@ -1,6 +1,6 @@
 use crate::{
-    Counters, Direction, DirectionReport, FlowEntry, FlowKey, Groups, Kept, Ledger, Rejected, Report,
-    RuleBase, Told,
+    Around, Counters, Direction, DirectionReport, FlowEntry, FlowKey, Groups, Kept, Ledger, Rejected, Report,
+    RuleBase, Told, TunnelRules,
 };
 use core::mem::{offset_of, size_of};
 
@@ -40,17 +40,19 @@ macro_rules! layout {
 /// Computed from the names, offsets and sizes of every struct that crosses the boundary (FNV-1a, 32 bits).
 /// An object whose self-test answers with another number was built from other sources.
 pub const LAYOUT_ID: u32 = layout! {
-    FlowKey { low, high, low_port, high_port, protocol, version, kind, zero }
+    FlowKey { low, high, low_port, high_port, protocol, version, kind }
+    Around { source, destination, vni, source_port, destination_port, vlan, inner_vlan, protocol, version, zero }
+    TunnelRules { mode, ends, ports, kinds }
     Direction { packets, bytes, last_ns, first_ns, reported_packets, reported_bytes, ifindex, hook, arrived,
         announced, zero, l4 }
     FlowEntry { tag, lock, generation, rtt_ns, directions, started_ns, last_report_ns, connection, interfaces, number, lease,
-        opener, midstream, zero }
+        opener, midstream, zero, around }
     DirectionReport { packets, bytes, reported_packets, reported_bytes, first_ns, last_ns, ifindex, hook,
         tcp_flags, icmp_type, icmp_code }
-    Report { key, directions, started_ns, connection, interfaces, generation, rtt_ns, number, what, opener, midstream, zero }
+    Report { key, directions, started_ns, connection, interfaces, generation, rtt_ns, number, what, opener, midstream, zero, around }
     Counters { seen_packets, seen_bytes, counted_packets, counted_bytes, elsewhere_packets, elsewhere_bytes,
         rejected_packets, rejected_bytes, unparsed_packets, unparsed_bytes, not_ip_packets, not_ip_bytes,
-        alone_packets, alone_bytes, lost_packets, lost_bytes }
+        alone_packets, alone_bytes, lost_packets, lost_bytes, inner_packets, inner_bytes }
     Groups { source, destination }
     RuleBase { ports, ipv4, ipv6 }
     Rejected { tags, generation, count, keys }

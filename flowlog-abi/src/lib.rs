@@ -7,6 +7,7 @@
 //! A change of any struct changes [`LAYOUT_ID`], which is compiled into the object and compared at load.
 #![no_std]
 
+mod around;
 mod counters;
 mod entry;
 mod kept;
@@ -15,10 +16,14 @@ mod layout;
 mod report;
 mod rules;
 
+pub use around::{
+    Around, KNOWN_TUNNEL_PORTS, TUNNEL_AUTO, TUNNEL_BOTH, TUNNEL_INNER, TUNNEL_OUTER, TUNNEL_PORTS,
+    TunnelRules, tunnel,
+};
 pub use counters::{Counters, Ledger, REASONS, Reason, SLOTS, slot};
 pub use entry::{Direction, FlowEntry, bpf_spin_lock};
 pub use kept::{Kept, Told};
-pub use key::{FlowKey, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW};
+pub use key::{FlowKey, KIND_BITS, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW, NUMBER_MAX};
 pub use layout::LAYOUT_ID;
 pub use report::{DirectionReport, REPORT_ALONE, REPORT_APART, REPORT_END, REPORT_FLOW, Report};
 pub use rules::{
@@ -36,6 +41,21 @@ pub mod hook {
     pub const UPLINK_INGRESS: u8 = 2;
     /// Packets leaving the node towards the network.
     pub const UPLINK_EGRESS: u8 = 3;
+}
+
+/// Values in the map of observed interfaces: a role in the low byte, and above it, where each interface counts for
+/// itself, the interface's number (1 to [`NUMBER_MAX`]).
+pub mod observed {
+    /// Packets that enter here are counted here.
+    pub const WATCHED: u32 = 1;
+    /// The same, and it is an endpoint.
+    pub const ENDPOINT: u32 = 2;
+    /// Nothing is counted here, but packets that seem to enter here have been at a watched interface below.
+    pub const CARRIER: u32 = 3;
+    /// The bits of the role.
+    pub const ROLE: u32 = 0xff;
+    /// Where the number begins.
+    pub const NUMBER_SHIFT: u32 = 8;
 }
 
 /// Bits of a TCP header's flag byte, in wire order; also the index of their byte in [`Direction::l4`].
@@ -62,10 +82,16 @@ pub mod tcp {
 pub mod protocol {
     /// ICMP for IPv4.
     pub const ICMP: u8 = 1;
+    /// IPv4 inside another IP packet.
+    pub const IPV4: u8 = 4;
     /// Transmission Control Protocol.
     pub const TCP: u8 = 6;
     /// User Datagram Protocol.
     pub const UDP: u8 = 17;
+    /// IPv6 inside another IP packet.
+    pub const IPV6: u8 = 41;
+    /// Generic Routing Encapsulation.
+    pub const GRE: u8 = 47;
     /// ICMP for IPv6.
     pub const ICMPV6: u8 = 58;
     /// Stream Control Transmission Protocol.
@@ -84,7 +110,8 @@ pub mod names {
     pub const LEDGER: &str = "FLOWLOG_LEDGER";
     /// Per-CPU array of packet counts (u64) by [`crate::Reason`].
     pub const REASONS: &str = "FLOWLOG_REASONS";
-    /// Hash of ifindex (u32) to 1 (u32) for each interface observed at ingress; 2 where it is an endpoint.
+    /// Hash of ifindex (u32) to [`crate::observed`] for each interface observed at ingress, and for those that
+    /// hand on what was.
     pub const OBSERVED: &str = "FLOWLOG_OBSERV";
     /// Array with one control word (u64): see [`crate::CONTROL_TEST`].
     pub const CONTROL: &str = "FLOWLOG_CONTROL";
@@ -98,6 +125,20 @@ pub mod names {
     pub const PROTOCOLS: &str = "FLOWLOG_PROTOS";
     /// Array with one [`crate::Kept`].
     pub const KEPT: &str = "FLOWLOG_KEPT";
+    /// Array with one [`crate::TunnelRules`].
+    pub const TUNNELS: &str = "FLOWLOG_TUNNEL";
+    /// Hash of the node's own addresses (16 bytes) to 1 (u32), at most [`OWN_ADDRESSES_MAX`].
+    pub const OWN_ADDRESSES: &str = "FLOWLOG_OWN";
+    /// Entries of [`OWN_ADDRESSES`].
+    pub const OWN_ADDRESSES_MAX: u32 = 4096;
+    /// Array of the programs that packets are handed over to: [`HANDOVER_PROGRAMS`].
+    pub const HANDOVER: &str = "FLOWLOG_HANDTO";
+    /// Look for a packet inside another one; count what was found.
+    pub const HANDOVER_PROGRAMS: [&str; 2] = ["fl_tunnel", "fl_inside"];
+    /// Place of the first of them.
+    pub const HANDOVER_TUNNEL: u32 = 0;
+    /// Place of the second.
+    pub const HANDOVER_INSIDE: u32 = 1;
     /// Programs in the order of [`crate::hook`], for devices with an Ethernet header.
     pub const ETHERNET_PROGRAMS: [&str; 4] = ["fl_ep_in", "fl_ep_out", "fl_up_in", "fl_up_out"];
     /// The same for devices whose packets begin with the IP header (tun, WireGuard).
@@ -120,6 +161,8 @@ pub mod names {
     pub const GLOBAL_CONNECTION_BASE: &str = "CONNECTION_BASE";
     /// Global u32: 1 when some task wants `start` records.
     pub const GLOBAL_REPORT_START: &str = "REPORT_START";
+    /// Global u32: 1 when each packet counts once at each interface (`--observation all`).
+    pub const GLOBAL_OBSERVE_ALL: &str = "OBSERVE_ALL";
     /// Global u32: possible CPUs of this machine (connection ids are interleaved by CPU).
     pub const GLOBAL_CPUS: &str = "CPUS";
 }

@@ -1,4 +1,4 @@
-use crate::FlowKey;
+use crate::{Around, FlowKey};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// [`Report::what`]: the state of a connection in the table.
@@ -69,4 +69,6 @@ pub struct Report {
     pub midstream: u8,
     /// Always 0.
     pub zero: u8,
+    /// What was around the packets of each direction, the last of them that had something around it.
+    pub around: [Around; 2],
 }

@@ -13,6 +13,9 @@ pub const LATER: u8 = 2;
 /// Bit of [`Packet::fragment`]: no other follows in the packet that was cut up.
 pub const LAST: u8 = 4;
 
+/// Bit of [`Packet::fragment`] that has nothing to do with the others: it was found inside a tunnel.
+pub const INSIDE: u8 = 8;
+
 /// How long the rest of a packet may take.
 const REST_NS: u64 = 30_000_000_000;
 /// How long the last fragment may take through the node.
@@ -35,12 +38,18 @@ pub struct FragmentKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstFragment {
     until_ns: u64,
+    /// Of the first fragment itself or, where it carries a tunnel that is looked into, of the packet inside.
+    source: [u8; 16],
+    destination: [u8; 16],
     source_port: u16,
     destination_port: u16,
-    kind: u8,
+    kind: u16,
     icmp_type: u8,
     icmp_code: u8,
-    zero: u8,
+    protocol: u8,
+    version: u8,
+    inside: u8,
+    zero: [u8; 5],
 }
 
 impl FragmentKey {
@@ -66,12 +75,17 @@ impl FirstFragment {
     pub const fn of(packet: &Packet, now_ns: u64) -> Self {
         Self {
             until_ns: now_ns + REST_NS,
+            source: packet.source,
+            destination: packet.destination,
             source_port: packet.source_port,
             destination_port: packet.destination_port,
             kind: packet.kind,
             icmp_type: packet.icmp_type,
             icmp_code: packet.icmp_code,
-            zero: 0,
+            protocol: packet.protocol,
+            version: packet.version,
+            inside: packet.fragment & INSIDE,
+            zero: [0; 5],
         }
     }
 
@@ -89,6 +103,11 @@ impl FirstFragment {
             return;
         }
         packet.kind = packet.kind & !KIND_FRAGMENT | self.kind;
+        packet.source = self.source;
+        packet.destination = self.destination;
+        packet.protocol = self.protocol;
+        packet.version = self.version;
+        packet.fragment |= self.inside;
         packet.source_port = self.source_port;
         packet.destination_port = self.destination_port;
         packet.icmp_type = self.icmp_type;

@@ -43,6 +43,20 @@ pub(crate) fn settle(ifindex: u32, egress: bool, fate: Fate, packets: u64, bytes
     let Some(counters) = counters(ifindex, egress) else { return };
     counters.seen_packets += packets;
     counters.seen_bytes += bytes;
+    note(counters, fate, packets, bytes);
+}
+
+/// Counts the packet inside one that counts as well.
+#[inline(always)]
+pub(crate) fn settle_inner(ifindex: u32, egress: bool, fate: Fate, packets: u64, bytes: u64) {
+    let Some(counters) = counters(ifindex, egress) else { return };
+    counters.inner_packets += packets;
+    counters.inner_bytes += bytes;
+    note(counters, fate, packets, bytes);
+}
+
+#[inline(always)]
+fn note(counters: &mut Counters, fate: Fate, packets: u64, bytes: u64) {
     match fate {
         Fate::Counted => {
             counters.counted_packets += packets;

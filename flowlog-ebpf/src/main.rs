@@ -14,6 +14,7 @@ mod ring;
 mod rules;
 mod skb;
 mod table;
+mod tunnels;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

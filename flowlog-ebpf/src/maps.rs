@@ -1,13 +1,14 @@
 //! The maps and globals; names as in `flowlog_abi::names`.
 #![expect(unsafe_code, reason = "the loader finds globals by their unmangled names")]
 
+use crate::tunnels::Handed;
 use aya_ebpf::Global;
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
-use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, RingBuf};
+use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, ProgramArray, RingBuf};
 use aya_ebpf::macros::btf_map;
 use flowlog_abi::{
     Counters, FlowEntry, FlowKey, Groups, Kept, Ledger, REASONS, REJECTED_SETS, Rejected, Report, RuleBase,
-    SLOTS,
+    SLOTS, TunnelRules, names,
 };
 use flowlog_ebpf::fragments::{FirstFragment, FragmentKey};
 
@@ -46,6 +47,27 @@ pub(crate) static FLOWLOG_REASONS: PerCpuArray<u64, { REASONS.len() }> = PerCpuA
 /// Interfaces observed at ingress.
 #[btf_map]
 pub(crate) static FLOWLOG_OBSERV: HashMap<u32, u32, OBSERVED_MAX> = HashMap::new();
+
+/// Which tunnels are looked into.
+#[btf_map]
+pub(crate) static FLOWLOG_TUNNEL: Array<TunnelRules, 1> = Array::new();
+
+/// The node's own addresses, where tunnels end.
+#[btf_map]
+pub(crate) static FLOWLOG_OWN: HashMap<
+    [u8; 16],
+    u32,
+    { names::OWN_ADDRESSES_MAX as usize },
+    { BPF_F_NO_PREALLOC as usize },
+> = HashMap::new();
+
+/// The programs that look into tunnels.
+#[btf_map]
+pub(crate) static FLOWLOG_HANDTO: ProgramArray<2> = ProgramArray::new();
+
+/// What it is told.
+#[btf_map]
+pub(crate) static FLOWLOG_HANDED: PerCpuArray<Handed, 1> = PerCpuArray::new();
 
 /// Where an entry is made before it is inserted: the stack has no room for it. (Words: a per-CPU value may hold no spin
 /// lock.)
@@ -111,6 +133,10 @@ pub(crate) static CONNECTION_BASE: Global<u64> = Global::new(1);
 /// 1 when some task wants `start` records.
 #[unsafe(no_mangle)]
 pub(crate) static REPORT_START: Global<u32> = Global::new(1);
+
+/// 1 when each packet counts once at each interface, not once on the node.
+#[unsafe(no_mangle)]
+pub(crate) static OBSERVE_ALL: Global<u32> = Global::new(0);
 
 /// Possible CPUs of this machine.
 #[unsafe(no_mangle)]

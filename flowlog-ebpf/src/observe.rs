@@ -3,19 +3,20 @@
 
 use crate::firsts;
 use crate::ledger::{Fate, settle};
-use crate::maps::FLOWLOG_OBSERV;
+use crate::maps::{FLOWLOG_OBSERV, OBSERVE_ALL};
 use crate::ring::{cut, report_alone, report_if_due};
 use crate::rules::Control;
 use crate::skb::Skb;
 use crate::table::{self, NoPlace};
+use crate::tunnels::hand_over;
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::programs::TcContext;
-use flowlog_abi::{FlowKey, KIND_VIEW, REPORT_ALONE, REPORT_APART, Reason, hook};
+use flowlog_abi::{
+    Around, FlowKey, KIND_BITS, KIND_VIEW, REPORT_ALONE, REPORT_APART, Reason, hook, observed,
+};
 use flowlog_ebpf::{Bytes, Packet, Sight, measure, parse_ethernet, parse_raw_ip, tag};
 
-/// Value in the map of observed interfaces that stands for an endpoint.
-const ENDPOINT: u32 = 2;
 const TAG_BYTES: u64 = 4;
 
 /// Looks at a packet and lets it pass untouched: the next program, or the stack, decides.
@@ -25,10 +26,16 @@ pub(crate) fn observe<const HOOK: u8, const ETHERNET: bool>(context: &TcContext)
     let parsed = if ETHERNET { parse_ethernet(&skb) } else { parse_raw_ip(&skb) };
     let (fate, packets, bytes) = match parsed {
         Ok(mut packet) => {
-            if packet.fragment != 0 {
+            if packet.is_fragment() {
                 firsts::complete(&mut packet);
             }
-            flow::<HOOK>(&skb, &packet)
+            if skb.vlan_in_metadata() {
+                packet.tag_in_metadata(skb.vlan_tci());
+            }
+            // What these are decides little, so the verifier need not follow each way to them on its own.
+            packet.vlans = skb.forget(packet.vlans as usize) as u32;
+            packet.fragment = skb.forget(packet.fragment as usize) as u8;
+            flow(context, &skb, HOOK, &packet)
         }
         Err(reason) => no_flow(&skb, reason),
     };
@@ -36,7 +43,7 @@ pub(crate) fn observe<const HOOK: u8, const ETHERNET: bool>(context: &TcContext)
     TC_ACT_UNSPEC
 }
 
-const fn is_egress(hook: u8) -> bool {
+pub(crate) const fn is_egress(hook: u8) -> bool {
     hook & 1 == 1
 }
 
@@ -49,11 +56,12 @@ fn no_flow(skb: &Skb<'_>, reason: Reason) -> (Fate, u64, u64) {
 }
 
 #[inline(always)]
-fn flow<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet) -> (Fate, u64, u64) {
+fn flow(context: &TcContext, skb: &Skb<'_>, hook: u8, packet: &Packet) -> (Fate, u64, u64) {
     let (segments, segment_bytes) = skb.offload();
+    hand_over(context, hook, packet, segment_bytes);
     let (packets, bytes) =
         measure(packet, skb.length() as u64, segments, segment_bytes, skb.vlan_in_metadata());
-    (count::<HOOK>(skb, packet, packets, bytes), packets, bytes)
+    (count(skb, hook, packet, None, packets, bytes), packets, bytes)
 }
 
 /// How a packet at egress stands to an earlier hook of this node.
@@ -69,41 +77,71 @@ enum Before {
     CountedAtEndpoint,
 }
 
+/// What the map of observed interfaces says of one; 0 where it does not know it.
 #[inline(always)]
-fn before<const HOOK: u8>(skb: &Skb<'_>, key: &FlowKey, direction: usize, ifindex: u32) -> Before {
-    if !is_egress(HOOK) {
+fn observed_as(ifindex: u32) -> u32 {
+    // SAFETY: the value is a number written whole.
+    unsafe { FLOWLOG_OBSERV.get(&ifindex) }.map_or(0, |value| *value)
+}
+
+#[inline(always)]
+fn before(
+    skb: &Skb<'_>,
+    hook: u8,
+    packet: &Packet,
+    around: Option<&Around>,
+    key: &FlowKey,
+    direction: usize,
+) -> Before {
+    if !is_egress(hook) {
         return Before::New;
     }
     let entered = skb.ingress_ifindex();
-    if entered == 0 {
+    let role = if entered == 0 { 0 } else { observed_as(entered) & observed::ROLE };
+    // Encapsulation makes a new packet of one that came in, so of what is inside a tunnel the mark alone tells.
+    if role == 0 && !packet.is_inside() {
         return Before::New;
     }
-    // SAFETY: the value is a number written whole.
-    let Some(role) = (unsafe { FLOWLOG_OBSERV.get(&entered) }) else { return Before::New };
-    let role = *role;
-    let Some(entry) = table::find(key) else { return Before::Unmarked };
+    let unmarked = if role == 0 { Before::New } else { Before::Unmarked };
+    let Some(entry) = table::find(key) else { return unmarked };
     // Whatever the tag: an entry in removal was alive when this packet was counted (or reported alone) at ingress.
     if !table::has_arrived(entry, direction) {
-        return Before::Unmarked;
+        return unmarked;
     }
-    if HOOK == hook::ENDPOINT_EGRESS && role == ENDPOINT {
+    let from_endpoint = role == observed::ENDPOINT
+        || role == observed::CARRIER && table::came_from_endpoint(entry, direction);
+    if hook == hook::ENDPOINT_EGRESS && from_endpoint {
         return Before::CountedAtEndpoint;
     }
     if table::tag_of(entry) == tag(key) {
-        table::note_crossing(entry, ifindex);
+        table::note_crossing(entry, skb.ifindex());
+        table::note_around(entry, direction, packet, around);
     }
     Before::Counted
 }
 
+/// Counts a packet as a flow; `around` is what is around one inside a tunnel.
 #[inline(always)]
-fn count<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet, packets: u64, bytes: u64) -> Fate {
+pub(crate) fn count(
+    skb: &Skb<'_>,
+    hook: u8,
+    packet: &Packet,
+    around: Option<&Around>,
+    packets: u64,
+    bytes: u64,
+) -> Fate {
     let (mut key, direction) = packet.key();
+    let each_for_itself = OBSERVE_ALL.load() != 0;
+    if each_for_itself {
+        key.kind |= ((observed_as(skb.ifindex()) >> observed::NUMBER_SHIFT) << KIND_BITS) as u16;
+    }
     let rules = Control::read();
     if rules.tests() && rules.has_rejected(&key, tag(&key)) {
         return Fate::Rejected;
     }
     let ifindex = skb.ifindex();
-    let before = before::<HOOK>(skb, &key, direction, ifindex);
+    let before =
+        if each_for_itself { Before::New } else { before(skb, hook, packet, around, &key, direction) };
     match before {
         Before::Counted => return Fate::Elsewhere,
         Before::CountedAtEndpoint => key.kind |= KIND_VIEW,
@@ -117,17 +155,20 @@ fn count<const HOOK: u8>(skb: &Skb<'_>, packet: &Packet, packets: u64, bytes: u6
     // Only now: the precise clock is the dearest single step.
     // SAFETY: a helper without arguments.
     let now_ns = unsafe { bpf_ktime_get_ns() };
-    let sight = Sight { hook: HOOK, ifindex, now_ns, packets, bytes, generation: rules.generation() };
+    let sight = Sight { hook, ifindex, now_ns, packets, bytes, generation: rules.generation() };
     match table::live_or_enter(found, &key, tag, direction, packet, &sight) {
         Ok(entry) => {
             cut(entry, &key, tag, direction, packet, &sight);
             table::add(entry, direction, packet, &sight);
+            table::note_around(entry, direction, packet, around);
             report_if_due(entry, &key, tag, direction, now_ns);
             Fate::Counted
         }
         // A full table left no mark at ingress either: there the packet was reported alone already.
         Err(NoPlace::Full) if before == Before::Unmarked => Fate::Elsewhere,
-        Err(NoPlace::Full) => report_alone(packet, &key, direction, &sight, REPORT_ALONE),
-        Err(NoPlace::Other) => report_alone(packet, &key, direction, &sight, REPORT_APART),
+        Err(why) => {
+            let what = if why == NoPlace::Full { REPORT_ALONE } else { REPORT_APART };
+            report_alone(packet, around, &key, direction, &sight, what)
+        }
     }
 }

@@ -13,7 +13,7 @@ use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::helpers::generated::bpf_ringbuf_query;
 use aya_ebpf::maps::ring_buf::RingBufEntry;
 use core::ptr;
-use flowlog_abi::{FlowEntry, FlowKey, Ledger, REPORT_END, Report};
+use flowlog_abi::{Around, FlowEntry, FlowKey, Ledger, REPORT_END, Report};
 use flowlog_ebpf::{
     Packet, Sight, Spacing, acknowledge, pending, reopen, reopens, wants_report, write_alone, write_report,
 };
@@ -59,17 +59,12 @@ pub(crate) fn cut(
     packet: &Packet,
     sight: &Sight,
 ) {
-    let stale = |entry: &FlowEntry| entry.generation != sight.generation;
-    if take_lease(entry, |entry| reopens(packet, entry) || stale(entry)) {
+    // SAFETY: from a look-up of this run, as every entry here.
+    let divides = unsafe { (*entry).generation != sight.generation || reopens(packet, &*entry) };
+    // Looked at again with the lease: another packet may have come first.
+    if divides && take_lease(entry, |_| true) {
         if table::tag_of(entry) == tag {
-            // SAFETY: from a look-up of this run, as every entry here.
-            let told = unsafe { reopens(packet, &*entry) || pending(&*entry) };
-            if told {
-                send_and_cut(entry, key, direction, packet, sight);
-            } else {
-                // SAFETY: as above; the lease is ours.
-                unsafe { (*entry).generation = sight.generation };
-            }
+            send_and_cut(entry, key, direction, packet, sight);
         }
         give_lease(entry);
     }
@@ -124,17 +119,22 @@ fn send(entry: *mut FlowEntry, key: &FlowKey) {
 /// The last report of a connection, and its entry to the next, or to the same under other rules; as [`send`].
 #[inline(always)]
 fn send_and_cut(entry: *mut FlowEntry, key: &FlowKey, direction: usize, packet: &Packet, sight: &Sight) {
+    // SAFETY: from a look-up of this run, as every entry here; the lease is ours.
+    let current = unsafe { &mut *entry };
+    let ends = reopens(packet, current);
+    if !ends && (current.generation == sight.generation || !pending(current)) {
+        current.generation = sight.generation;
+        return;
+    }
     let Some(ledger) = ledger() else { return };
     let Some(mut record) = FLOWLOG_RING.reserve(0) else {
         ledger.ring_full += 1;
         return;
     };
     let said = in_place(&mut record);
-    // SAFETY: as above.
-    let current = unsafe { &mut *entry };
     write_report(said, key, current);
     note_sent(ledger, said);
-    if reopens(packet, current) {
+    if ends {
         said.what = REPORT_END;
         let connection = connection_id(ledger.connections);
         // Under the lock, so that whoever reads the entry under it never sees half of one and half of the other.
@@ -161,6 +161,7 @@ fn note_sent(ledger: &mut Ledger, said: &Report) {
 #[inline(always)]
 pub(crate) fn report_alone(
     packet: &Packet,
+    around: Option<&Around>,
     key: &FlowKey,
     direction: usize,
     sight: &Sight,
@@ -184,10 +185,13 @@ pub(crate) fn report_alone(
     };
     let connection = connection_id(ledger.ring_records) | ALONE_ID;
     let said = in_place(&mut record);
-    // SAFETY: 112 bytes of integers, aligned to 8.
-    unsafe { clear(&raw mut said.directions) };
+    // SAFETY: 112 and 96 bytes of integers, aligned to 8.
+    unsafe {
+        clear(&raw mut said.directions);
+        clear(&raw mut said.around);
+    }
     said.what = what;
-    write_alone(said, packet, key, direction, sight, connection);
+    write_alone(said, packet, around, key, direction, sight, connection);
     ledger.ring_records += 1;
     record.submit(NO_WAKEUP);
     Fate::Alone

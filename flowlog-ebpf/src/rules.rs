@@ -78,8 +78,8 @@ fn same(one: &FlowKey, other: &FlowKey) -> bool {
     let rest = |key: &FlowKey| {
         (key.low_port as u64) << 48
             | (key.high_port as u64) << 32
-            | (key.protocol as u64) << 16
-            | (key.version as u64) << 8
+            | (key.protocol as u64) << 24
+            | (key.version as u64) << 16
             | key.kind as u64
     };
     rest(one) == rest(other)

@@ -50,6 +50,13 @@ impl<'a> Skb<'a> {
         unsafe { (*self.context.skb.skb).vlan_present != 0 }
     }
 
+    /// The VLAN tag that stands in the metadata, if one does.
+    #[inline(always)]
+    pub(crate) fn vlan_tci(&self) -> u16 {
+        // SAFETY: as above.
+        unsafe { (*self.context.skb.skb).vlan_tci as u16 }
+    }
+
     #[inline(always)]
     fn read_linear<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         // SAFETY: as above. Volatile: read again each time, since the verifier remembers of a pointer how far it has
@@ -98,6 +105,17 @@ unsafe fn load<const N: usize>(from: usize) -> [u8; N] {
     let mut bytes = [0; N];
     let to = bytes.as_mut_ptr();
     let mut at = 0;
+    // An IPv4 header's addresses come in one word like that.
+    if N % 8 == 4 {
+        // SAFETY: as below.
+        unsafe {
+            let word: u64;
+            asm!("{word} = *(u32 *)({from} + 0)", word = out(reg) word, from = in(reg) from,
+                options(pure, readonly, nostack));
+            to.cast::<u32>().write_unaligned(word as u32);
+        }
+        at = 4;
+    }
     // SAFETY: each step loads and stores as many bytes as are left at least; the loops vanish when unrolled.
     unsafe {
         while at + 8 <= N {

@@ -8,7 +8,7 @@ use crate::ring::connection_id;
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_log_ebpf::warn;
 use core::ptr;
-use flowlog_abi::{FlowEntry, FlowKey};
+use flowlog_abi::{Around, FlowEntry, FlowKey, hook};
 use flowlog_ebpf::{Packet, Sight, add_with, cross, write_entry};
 
 const EEXIST: i32 = -17;
@@ -50,6 +50,21 @@ pub(crate) fn has_arrived(entry: *mut FlowEntry, direction: usize) -> bool {
     // SAFETY: as above.
     let [up, down] = unsafe { &(*entry).directions };
     (if direction == 0 { up.arrived } else { down.arrived }) != 0
+}
+
+/// Whether a direction was first counted where an endpoint sent it.
+#[inline(always)]
+pub(crate) fn came_from_endpoint(entry: *mut FlowEntry, direction: usize) -> bool {
+    // SAFETY: as above.
+    let [up, down] = unsafe { &(*entry).directions };
+    (if direction == 0 { up.hook } else { down.hook }) == hook::ENDPOINT_INGRESS
+}
+
+/// Notes what is around a packet.
+#[inline(always)]
+pub(crate) fn note_around(entry: *mut FlowEntry, direction: usize, packet: &Packet, around: Option<&Around>) {
+    // SAFETY: as above.
+    flowlog_ebpf::note_around(unsafe { &mut *entry }, direction, packet, around);
 }
 
 /// Notes an interface that the connection crossed without being counted there.

@@ -42,7 +42,7 @@ fn one_that_comes_before_its_first_stands_without_ports() {
     assert_eq!((key.kind, key.low_port, key.high_port), (KIND_FRAGMENT, 0, 0));
     loaded.run(IN, &fragment(MORE, &udp(1_000, 53, &[7; 16])));
     loaded.run(IN, &fragment(6, &[7; 10]));
-    let packets: BTreeMap<u8, u64> =
+    let packets: BTreeMap<u16, u64> =
         loaded.flows().iter().map(|(key, entry)| (key.kind, entry.directions[0].packets)).collect();
     assert_eq!(packets, [(0, 2), (KIND_FRAGMENT, 1)].into());
     // Another packet's fragment: the id is another one.

@@ -7,12 +7,12 @@ use flowlog_abi::{FlowKey, KIND_ECHO, KIND_FRAGMENT, Reason, names};
 const IN: &str = names::ETHERNET_PROGRAMS[2];
 const IN_RAW_IP: &str = names::RAW_IP_PROGRAMS[2];
 
-fn key4(low_port: u16, high_port: u16, protocol: u8, kind: u8) -> FlowKey {
-    FlowKey { low: mapped(A4), high: mapped(B4), low_port, high_port, protocol, version: 4, kind, zero: 0 }
+fn key4(low_port: u16, high_port: u16, protocol: u8, kind: u16) -> FlowKey {
+    FlowKey { low: mapped(A4), high: mapped(B4), low_port, high_port, protocol, version: 4, kind }
 }
 
-fn key6(low_port: u16, high_port: u16, protocol: u8, kind: u8) -> FlowKey {
-    FlowKey { low: A6, high: B6, low_port, high_port, protocol, version: 6, kind, zero: 0 }
+fn key6(low_port: u16, high_port: u16, protocol: u8, kind: u16) -> FlowKey {
+    FlowKey { low: A6, high: B6, low_port, high_port, protocol, version: 6, kind }
 }
 
 /// Runs each packet alone on fresh maps and compares key and the two directions' packets.

@@ -1,12 +1,12 @@
 //! A fresh copy of the object in the kernel, and what its maps say.
 
 use aya::maps::lpm_trie::{Key, LpmTrie};
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, ProgramArray, RingBuf};
 use aya::programs::{ProgramError, SchedClassifier, TestRun, TestRunOptions, TestRunResult};
 use aya::{Ebpf, EbpfLoader};
 use flowlog_abi::{
     CONTROL_TEST, Counters, FlowEntry, FlowKey, Ledger, PREFIX_SET_BITS, REASONS, Reason, Report, RuleBase,
-    names, port_key, prefix_data, protocol_index, slot,
+    TunnelRules, names, port_key, prefix_data, protocol_index, slot,
 };
 use flowlog_user::capture::rules::Tables;
 use std::collections::HashSet;
@@ -149,7 +149,8 @@ impl Loaded {
                     + all.unparsed_packets
                     + all.not_ip_packets
                     + all.alone_packets
-                    + all.lost_packets,
+                    + all.lost_packets
+                    - all.inner_packets,
                 all.counted_bytes
                     + all.elsewhere_bytes
                     + all.rejected_bytes
@@ -157,6 +158,7 @@ impl Loaded {
                     + all.not_ip_bytes
                     + all.alone_bytes
                     + all.lost_bytes
+                    - all.inner_bytes
             ),
             "the hook's ledger does not close: {all:#?}"
         );
@@ -237,6 +239,22 @@ impl Loaded {
     pub(crate) fn pass_everything(&mut self, generation: u32) {
         let mut control: Array<_, u64> = typed(&mut self.ebpf, names::CONTROL);
         control.set(0, u64::from(generation), 0).expect("an element");
+    }
+
+    /// Lets the programs look into tunnels by these rules, on a node with these addresses (IPv4-mapped).
+    pub(crate) fn set_tunnels(&mut self, rules: TunnelRules, own: &[[u8; 16]]) {
+        for (index, name) in (0..).zip(names::HANDOVER_PROGRAMS) {
+            let program = self.load(name).fd().expect("loaded").try_clone().expect("a descriptor");
+            let mut programs: ProgramArray<_> = typed(&mut self.ebpf, names::HANDOVER);
+            programs.set(index, &program, 0).expect("an element");
+        }
+        let mut map: Array<_, [u8; size_of::<TunnelRules>()]> = typed(&mut self.ebpf, names::TUNNELS);
+        let bytes: [u8; size_of::<TunnelRules>()] = zerocopy::transmute!(rules);
+        map.set(0, bytes, 0).expect("an element");
+        let mut addresses: HashMap<_, [u8; 16], u32> = typed(&mut self.ebpf, names::OWN_ADDRESSES);
+        for address in own {
+            addresses.insert(address, 1, 0).expect("room");
+        }
     }
 
     /// Says that an interface is observed at ingress: 1, or 2 for an endpoint.

@@ -20,3 +20,4 @@ mod reload;
 mod removal;
 mod reporting;
 mod reusing;
+mod tunnels;

@@ -110,6 +110,7 @@ prop_compose! {
             source: octets(source), destination: octets(destination), source_port, destination_port, protocol,
             version: if is_v4(source) && is_v4(destination) { 4 } else { 6 }, kind,
             tcp_flags: if protocol == 6 { flags } else { 0 }, icmp_type: 0, icmp_code: 0, header_bytes: 54, jumbo_bytes: 0, fragment: 0, fragment_id: 0,
+            vlans: 0,
         };
         (packet, answered)
     }
@@ -190,6 +191,7 @@ fn what_nobody_wants_is_rejected() {
             jumbo_bytes: 0,
             fragment: 0,
             fragment_id: 0,
+            vlans: 0,
         };
         wanted(&packet.key().0, &tables)
     };

@@ -1,3 +1,4 @@
+use super::around::NOTHING;
 use super::{of, of_mut};
 use crate::Packet;
 use flowlog_abi::{Direction, FlowEntry, Report, bpf_spin_lock, protocol, tcp};
@@ -79,6 +80,7 @@ pub fn new_entry(packet: &Packet, sight: &Sight, direction: usize, connection: u
         opener: 0,
         midstream: 0,
         zero: 0,
+        around: [NOTHING; 2],
     };
     write_entry(&mut entry, packet, sight, direction, connection);
     entry
@@ -194,6 +196,8 @@ pub fn reopen<A: Add>(
     entry.rtt_ns = 0;
     entry.opener = direction as u8 & 1;
     entry.midstream = 0;
+    let [up, down] = &mut entry.around;
+    (*up, *down) = (NOTHING, NOTHING);
     forget_side::<A>(entry, last, 0);
     forget_side::<A>(entry, last, 1);
     let side = of_mut(&mut entry.directions, direction);

@@ -17,7 +17,6 @@ impl Packet {
             protocol: self.protocol,
             version: self.version,
             kind: self.kind,
-            zero: 0,
         };
         if forward {
             return (key, 0);
@@ -60,8 +59,8 @@ pub const fn tag(key: &FlowKey) -> u32 {
     let high = u128::from_ne_bytes(key.high);
     let rest = (key.low_port as u64) << 48
         | (key.high_port as u64) << 32
-        | (key.protocol as u64) << 16
-        | (key.version as u64) << 8
+        | (key.protocol as u64) << 24
+        | (key.version as u64) << 16
         | key.kind as u64;
     // Odd constants, independent products: short for the processor, and every bit reaches the upper half.
     let hash = (low as u64 ^ 0x9e37_79b9_7f4a_7c15)

@@ -4,6 +4,7 @@
 //! the reports about it. What never happens here: a look-up, a lock, an atomic operation: who runs this brings
 //! them (see [`Add`]).
 
+mod around;
 mod entry;
 mod key;
 mod lifetime;
@@ -11,6 +12,7 @@ mod reporting;
 #[cfg(test)]
 mod tests;
 
+pub use around::note_around;
 pub use entry::{Add, Plain, Sight, add, add_with, cross, new_entry, reopen, write_entry};
 pub use key::tag;
 pub use lifetime::{Closed, Spacing, Timeouts, closed, expired, how, pending, reopens, wants_report};

@@ -1,8 +1,9 @@
+use super::around::{NOTHING, wrap};
 use super::entry::gather;
 use super::{Sight, of, of_mut};
 use crate::Packet;
 use flowlog_abi::{
-    Direction, DirectionReport, FlowEntry, FlowKey, REPORT_ALONE, REPORT_FLOW, Report, protocol,
+    Around, Direction, DirectionReport, FlowEntry, FlowKey, REPORT_ALONE, REPORT_FLOW, Report, protocol,
 };
 
 const BLANK_SIDE: DirectionReport = DirectionReport {
@@ -33,6 +34,7 @@ const fn blank(key: &FlowKey) -> Report {
         opener: 0,
         midstream: 0,
         zero: 0,
+        around: [NOTHING; 2],
     }
 }
 
@@ -81,6 +83,8 @@ pub fn write_report(said: &mut Report, key: &FlowKey, entry: &FlowEntry) {
     said.opener = entry.opener;
     said.midstream = entry.midstream;
     said.zero = 0;
+    let [up, down] = &mut said.around;
+    [*up, *down] = entry.around;
 }
 
 /// Notes in the entry what a report that has reached the ring said, and nothing that was added since. The time of
@@ -109,19 +113,28 @@ fn acknowledge_side(entry: &mut FlowEntry, report: &Report, direction: usize) {
 
 /// The report of a packet that found the table full.
 #[must_use]
-pub fn alone(packet: &Packet, key: &FlowKey, direction: usize, sight: &Sight, connection: u64) -> Report {
+pub fn alone(
+    packet: &Packet,
+    around: Option<&Around>,
+    key: &FlowKey,
+    direction: usize,
+    sight: &Sight,
+    connection: u64,
+) -> Report {
     let mut said = blank(key);
     said.what = REPORT_ALONE;
-    write_alone(&mut said, packet, key, direction, sight, connection);
+    write_alone(&mut said, packet, around, key, direction, sight, connection);
     said
 }
 
-/// [`alone`], written in place where all bytes of the directions are 0; what it is stands there already.
+/// [`alone`], written in place where all bytes of the directions and of what is around them are 0; what it is stands
+/// there already.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the opener is 0 or 1")]
 pub fn write_alone(
     said: &mut Report,
     packet: &Packet,
+    around: Option<&Around>,
     key: &FlowKey,
     direction: usize,
     sight: &Sight,
@@ -137,6 +150,7 @@ pub fn write_alone(
     said.opener = packet.opener(direction) as u8;
     said.midstream = u8::from(packet.midstream());
     said.zero = 0;
+    wrap(of_mut(&mut said.around, direction), packet, around);
     let side = of_mut(&mut said.directions, direction);
     side.packets = sight.packets;
     side.bytes = sight.bytes;

@@ -1,11 +1,12 @@
 extern crate std;
 
 use super::{
-    Closed, Plain, Sight, Spacing, Timeouts, acknowledge, add, alone, closed, expired, new_entry, pending,
-    reopen, reopens, report, tag, wants_report,
+    Closed, Plain, Sight, Spacing, Timeouts, acknowledge, add, alone, closed, expired, new_entry,
+    note_around, pending, reopen, reopens, report, tag, wants_report,
 };
 use crate::Packet;
-use flowlog_abi::{FlowEntry, FlowKey, KIND_ECHO, REPORT_ALONE, REPORT_FLOW, hook, tcp};
+use crate::fragments::INSIDE;
+use flowlog_abi::{Around, FlowEntry, FlowKey, KIND_ECHO, REPORT_ALONE, REPORT_FLOW, hook, tcp, tunnel};
 use proptest::prelude::*;
 use std::vec::Vec;
 
@@ -27,6 +28,7 @@ fn packet(protocol: u8, flags: u8) -> Packet {
         jumbo_bytes: 0,
         fragment: 0,
         fragment_id: 0,
+        vlans: 0,
     }
 }
 
@@ -196,7 +198,7 @@ fn icmp_reports_carry_type_and_code_and_no_flags() {
 fn a_packet_alone_fills_its_own_direction() {
     let answer = back(packet(6, tcp::SYN | tcp::ACK));
     let (key, direction) = answer.key();
-    let said = alone(&answer, &key, direction, &sight(9), 77);
+    let said = alone(&answer, None, &key, direction, &sight(9), 77);
     assert_eq!((said.what, said.number, said.opener, said.connection), (REPORT_ALONE, 1, 0, 77));
     assert_eq!(said.directions.map(|side| side.packets), [0, 2]);
     assert_eq!(said.directions[1].tcp_flags, tcp::SYN | tcp::ACK);
@@ -239,9 +241,10 @@ fn connections_end_by_the_protocols_own_rules() {
 
 prop_compose! {
     fn any_packet()(source: [u8; 16], destination: [u8; 16], source_port: u16, destination_port: u16,
-            protocol: u8, kind in 0..3_u8, tcp_flags: u8, same: bool) -> Packet {
+            protocol: u8, kind in 0..3_u16, tcp_flags: u8, same: bool) -> Packet {
         Packet { source, destination: if same { source } else { destination }, source_port, destination_port,
-            protocol, version: 6, kind, tcp_flags, icmp_type: 0, icmp_code: 0, header_bytes: 0, jumbo_bytes: 0, fragment: 0, fragment_id: 0 }
+            protocol, version: 6, kind, tcp_flags, icmp_type: 0, icmp_code: 0, header_bytes: 0, jumbo_bytes: 0, fragment: 0, fragment_id: 0,
+            vlans: 0 }
     }
 }
 
@@ -298,4 +301,26 @@ proptest! {
         view.kind |= flowlog_abi::KIND_VIEW;
         prop_assert_ne!(tag(&key), tag(&view));
     }
+}
+
+#[test]
+fn the_last_that_was_around_a_direction_is_kept_and_forgotten_with_the_connection() {
+    let opening = packet(6, tcp::SYN);
+    let (key, mut entry) = connection(&[opening]);
+    let (_, direction) = opening.key();
+    let tunnel = Around { source: [7; 16], vni: 5, protocol: tunnel::VXLAN, version: 6, ..Around::default() };
+    let wrapped = Packet { vlans: 7 << 16 | 9, fragment: INSIDE, ..opening };
+    note_around(&mut entry, direction, &wrapped, Some(&tunnel));
+    // A packet that is bare again, or is outside, changes nothing.
+    note_around(&mut entry, direction, &opening, Some(&Around { vni: 6, ..tunnel }));
+    let said = report(&key, &entry).around;
+    assert_eq!(said[direction], Around { vlan: 7, inner_vlan: 9, ..tunnel });
+    assert_eq!(said[1 - direction], Around::default());
+    note_around(&mut entry, direction, &wrapped, Some(&Around { vni: 6, ..tunnel }));
+    let last = report(&key, &entry);
+    assert_eq!(last.around[direction].vni, 6);
+    reopen::<Plain>(&mut entry, &last, &sight(9 * SECOND), direction, 6);
+    assert_eq!(report(&key, &entry).around, [Around::default(); 2]);
+    let said = alone(&wrapped, Some(&tunnel), &key, direction, &sight(9), 77);
+    assert_eq!(said.around[direction], Around { vlan: 7, inner_vlan: 9, ..tunnel });
 }

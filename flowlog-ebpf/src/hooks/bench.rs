@@ -36,7 +36,6 @@ pub(crate) fn fl_bench_ref(context: TcContext) -> i32 {
         protocol: number,
         version: 4,
         kind: 0,
-        zero: 0,
     };
     if let Some(entry) = FLOWLOG_FLOWS.get_ptr_mut(&key) {
         // SAFETY: a look-up of this run, and a helper without arguments.

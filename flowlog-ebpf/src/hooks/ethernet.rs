@@ -6,21 +6,25 @@ use aya_ebpf::programs::TcContext;
 use flowlog_abi::hook;
 
 #[classifier]
+#[inline(always)]
 pub(crate) fn fl_ep_in(context: TcContext) -> i32 {
     observe::<{ hook::ENDPOINT_INGRESS }, true>(&context)
 }
 
 #[classifier]
+#[inline(always)]
 pub(crate) fn fl_ep_out(context: TcContext) -> i32 {
     observe::<{ hook::ENDPOINT_EGRESS }, true>(&context)
 }
 
 #[classifier]
+#[inline(always)]
 pub(crate) fn fl_up_in(context: TcContext) -> i32 {
     observe::<{ hook::UPLINK_INGRESS }, true>(&context)
 }
 
 #[classifier]
+#[inline(always)]
 pub(crate) fn fl_up_out(context: TcContext) -> i32 {
     observe::<{ hook::UPLINK_EGRESS }, true>(&context)
 }

@@ -5,3 +5,4 @@ mod ethernet;
 mod mark;
 mod raw_ip;
 mod self_test;
+mod tunnel;

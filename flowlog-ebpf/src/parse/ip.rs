@@ -38,6 +38,7 @@ fn blank(source: [u8; 16], destination: [u8; 16], version: u8) -> Packet {
         icmp_code: 0,
         fragment: 0,
         fragment_id: 0,
+        vlans: 0,
         header_bytes: 0,
         jumbo_bytes: 0,
     }
@@ -47,7 +48,7 @@ fn blank(source: [u8; 16], destination: [u8; 16], version: u8) -> Packet {
 #[inline(always)]
 fn note_fragment(packet: &mut Packet, later: bool, more: bool, id: u32) {
     if later || more {
-        packet.fragment = match (later, more) {
+        packet.fragment |= match (later, more) {
             (true, false) => LATER | LAST,
             (true, true) => LATER,
             (false, _) => FIRST,
@@ -69,7 +70,7 @@ fn later_fragment(mut packet: Packet, protocol: u8, at: usize) -> Packet {
 #[inline(always)]
 pub(super) fn ipv4(bytes: &(impl Bytes + ?Sized), offset: usize) -> Result<Packet, Reason> {
     let header = bytes.read::<20>(offset).ok_or(Reason::TruncatedIp)?;
-    let [first, _, l0, l1, i0, i1, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = header;
+    let [first, _, l0, l1, i0, i1, f0, f1, _, protocol, ..] = header;
     let header_bytes = usize::from(first & 0x0f) * 4;
     if first >> 4 != 4 || header_bytes < 20 {
         return Err(Reason::BadIp);
@@ -86,6 +87,8 @@ pub(super) fn ipv4(bytes: &(impl Bytes + ?Sized), offset: usize) -> Result<Packe
     if header_bytes > 20 && bytes.read::<1>(at - 1).is_none() {
         return Err(Reason::TruncatedIp);
     }
+    // The addresses, by words.
+    let [.., s0, s1, s2, s3, d0, d1, d2, d3] = header;
     let mut packet = blank(mapped([s0, s1, s2, s3]), mapped([d0, d1, d2, d3]), 4);
     let flags = u16::from_be_bytes([f0, f1]);
     note_fragment(&mut packet, flags & 0x1fff != 0, flags & 0x2000 != 0, u16::from_be_bytes([i0, i1]).into());

@@ -8,14 +8,14 @@ use std::vec;
 use std::vec::Vec;
 
 /// The example TCP SYN that tcpdump's manual could have printed: 192.168.0.1:4660 > 192.168.0.2:80, in one go.
-const SYN: [u8; 54] = [
+pub(super) const SYN: [u8; 54] = [
     0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0x08, 0x00, // Ethernet
     0x45, 0x00, 0x00, 0x28, 0x00, 0x01, 0x40, 0x00, 0x40, 0x06, 0x00, 0x00, // IPv4, 40 bytes
     192, 168, 0, 1, 192, 168, 0, 2, // addresses
     0x12, 0x34, 0x00, 0x50, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x02, 0xff, 0xff, 0, 0, 0, 0, // TCP
 ];
 
-fn syn() -> Packet {
+pub(super) fn syn() -> Packet {
     Packet {
         source: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 168, 0, 1],
         destination: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 168, 0, 2],
@@ -31,10 +31,11 @@ fn syn() -> Packet {
         jumbo_bytes: 0,
         fragment: 0,
         fragment_id: 0,
+        vlans: 0,
     }
 }
 
-fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0, 0, u8::try_from(payload.len()).expect("short"), next, 64];
     packet.extend([0xfe; 16]);
     packet.extend([0xfd; 16]);
@@ -51,12 +52,30 @@ fn a_tcp_syn_says_what_it_is() {
 #[test]
 fn tags_in_the_data_are_skipped() {
     let mut frame = SYN.to_vec();
-    for (tags, ethertype) in [(1, [0x81, 0x00]), (2, [0x88, 0xa8]), (3, [0x91, 0x00])] {
-        frame.splice(12..12, [ethertype[0], ethertype[1], 0, 7]);
-        assert_eq!(parse_ethernet(&frame[..]), Ok(Packet { header_bytes: 54 + 4 * tags, ..syn() }));
+    // Each further tag comes in front of the others; the two outermost are said. Priority and DEI are no part of the number.
+    for (tags, ethertype, tci, vlans) in [
+        (1, [0x81, 0x00], [0, 7], 7 << 16),
+        (2, [0x88, 0xa8], [0xff, 0xff], 0xfff << 16 | 7),
+        (3, [0x91, 0x00], [0x20, 0], 0xfff),
+    ] {
+        frame.splice(12..12, [ethertype, tci].concat());
+        assert_eq!(parse_ethernet(&frame[..]), Ok(Packet { header_bytes: 54 + 4 * tags, vlans, ..syn() }));
     }
     frame.splice(12..12, [0x81, 0x00, 0, 7]);
     assert_eq!(parse_ethernet(&frame[..]), Err(Reason::TooManyHeaders));
+}
+
+#[test]
+fn a_tag_in_the_metadata_is_the_outermost() {
+    let tagged = |tci, vlans| {
+        let mut packet = Packet { vlans, ..syn() };
+        packet.tag_in_metadata(tci);
+        packet.vlans
+    };
+    assert_eq!(tagged(0xe007, 0), 7 << 16);
+    assert_eq!(tagged(7, 9 << 16 | 3), 7 << 16 | 9);
+    // A priority tag is in no VLAN.
+    assert_eq!(tagged(0xe000, 9 << 16), 9 << 16);
 }
 
 #[test]

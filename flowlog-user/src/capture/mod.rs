@@ -7,6 +7,7 @@
 pub mod live;
 pub mod replay;
 pub mod rules;
+pub mod tunnels;
 
 use flowlog_abi::{Counters, Ledger, Report, Told};
 

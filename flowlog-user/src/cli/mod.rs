@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flowlog_user::capture::tunnels::TunnelMode;
 use flowlog_user::enrich::snapshot;
 use jiff::SignedDuration;
 
@@ -110,6 +111,10 @@ pub(crate) struct NodeArgs {
     /// it is a quarter older than at its last report.
     #[arg(long, value_enum, default_value = "even", env = "FLOWLOG_REPORT_SPACING")]
     pub(crate) report_spacing: ReportSpacing,
+    /// Which packet of a tunnel's two (VXLAN, Geneve, GRE, IP in IP) is a flow [default: the inner one where the tunnel
+    /// ends on this node, else the outer one].
+    #[arg(long, value_enum, env = "FLOWLOG_TUNNEL")]
+    pub(crate) tunnel: Option<Tunnel>,
     /// Silence after which a connection is over, for every protocol or for one (`udp=30s`, also icmp, tcp, tcp-opening,
     /// other) [default: udp=30s icmp=10s tcp=300s tcp-opening=30s other=60s; 5 s after FIN or RST in any case].
     #[arg(long, value_name = "[PROTOCOL=]DURATION", value_parser = idle_timeout, env = "FLOWLOG_IDLE_TIMEOUT")]
@@ -123,6 +128,17 @@ pub(crate) enum ReportSpacing {
     Even,
     /// Rarer as the connection ages.
     Aged,
+}
+
+/// Which packet of a tunnel's two is a flow.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Tunnel {
+    /// The inner one, wherever it can be read.
+    Inner,
+    /// The outer one.
+    Outer,
+    /// Both, each for itself.
+    Both,
 }
 
 /// What an idle timeout is for.
@@ -193,6 +209,17 @@ impl NodeArgs {
     pub(crate) fn full_name(&self) -> anyhow::Result<String> {
         let (node, cluster) = self.names();
         Ok(snapshot(node.as_deref(), cluster.as_deref(), BTreeMap::new(), Vec::new())?.name)
+    }
+
+    /// What `--tunnel` asks for.
+    #[must_use]
+    pub(crate) const fn tunnel_mode(&self) -> TunnelMode {
+        match self.tunnel {
+            None => TunnelMode::Auto,
+            Some(Tunnel::Inner) => TunnelMode::Inner,
+            Some(Tunnel::Outer) => TunnelMode::Outer,
+            Some(Tunnel::Both) => TunnelMode::Both,
+        }
     }
 
     /// The timeouts in the kernel side's unit.

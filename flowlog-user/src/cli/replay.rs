@@ -92,7 +92,7 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
 
     let mut decoder = Decoder::new(cadences);
     let mut flows = decoder.flows();
-    let mut source = Replay::new(timeouts, report_start);
+    let mut source = Replay::new(timeouts, arguments.node.tunnel_mode(), report_start);
     let mut sink = |captured: Captured<'_>| {
         match captured {
             Captured::Bytes(bytes) => decoder.bytes(bytes, Clock::wall(), &mut flows),

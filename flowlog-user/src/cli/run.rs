@@ -72,9 +72,21 @@ pub(crate) struct RunArgs {
     /// that the next start goes on without a gap; `rm -r` of it takes them down [default: nothing stays].
     #[arg(long, value_name = "DIR", env = "FLOWLOG_PIN")]
     pin: Option<PathBuf>,
+    /// Where a packet that crosses several interfaces counts.
+    #[arg(long, value_enum, default_value = "once", env = "FLOWLOG_OBSERVATION")]
+    observation: Observation,
     /// How programs are attached: TCX links where the kernel has them, else filters on clsact.
     #[arg(long, value_enum, default_value = "auto")]
     hook: Hook,
+}
+
+/// Where a packet counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Observation {
+    /// Once on this node, where it was seen first.
+    Once,
+    /// Once at each interface; each has flows of its own.
+    All,
 }
 
 /// How programs are attached.
@@ -134,6 +146,8 @@ fn options(arguments: &RunArgs, rules: Rules, only: bool) -> live::Options {
             Hook::Tcx => HookMode::Tcx,
             Hook::Clsact => HookMode::Clsact,
         },
+        tunnel: arguments.node.tunnel_mode(),
+        observe_all: arguments.observation == Observation::All,
         table_entries: arguments.table_entries,
         ring_bytes: arguments.ring_bytes,
         timeouts: arguments.node.timeouts(),

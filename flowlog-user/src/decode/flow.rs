@@ -2,11 +2,13 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use flowlog_abi::{DirectionReport, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW, Report, hook, protocol};
+use flowlog_abi::{
+    Around, DirectionReport, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW, Report, hook, protocol, tunnel,
+};
 use flowlog_ebpf::{Closed, how};
 
 use crate::clock::Clock;
-use crate::record::{EndReason, Event, Flow, Hook, Identity, L4};
+use crate::record::{EndReason, Event, Flow, Hook, Identity, L4, Tunnel, TunnelKind};
 
 /// What one record says of an interval.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,7 @@ pub(super) fn sound(report: &Report) -> bool {
         && report.directions.iter().any(|side| side.packets > 0)
         && report.directions.iter().all(|side| side.packets < LARGEST && side.bytes < LARGEST)
         && report.connection < LARGEST
+        && report.around.iter().all(|around| usize::from(around.protocol) < tunnel::KINDS)
 }
 
 /// How a connection was closed whose ports have been used again.
@@ -54,7 +57,7 @@ pub(super) fn closed(report: &Report) -> EndReason {
 
 /// The flow of direction `at` (0 = low to high). `None` only for a report that is not [`sound`].
 pub(super) fn build(report: &Report, at: usize, interval: &Interval, clock: Clock) -> Option<Flow> {
-    let side = report.directions.get(at)?;
+    let (side, around) = (report.directions.get(at)?, report.around.get(at)?);
     let key = &report.key;
     let (low, high) = (address(key.low), address(key.high));
     let high_to_low = at == 1;
@@ -75,6 +78,8 @@ pub(super) fn build(report: &Report, at: usize, interval: &Interval, clock: Cloc
         duplicate: key.kind & KIND_VIEW != 0,
         fragment: key.kind & KIND_FRAGMENT != 0,
         rtt_ns: report.rtt_ns,
+        vlans: [around.vlan, around.inner_vlan],
+        tunnel: tunnel_of(around),
         source,
         destination,
         protocol: key.protocol,
@@ -91,6 +96,24 @@ pub(super) fn build(report: &Report, at: usize, interval: &Interval, clock: Cloc
         bytes_total: side.bytes,
         source_identity: Identity::default(),
         destination_identity: Identity::default(),
+    })
+}
+
+fn tunnel_of(around: &Around) -> Option<Tunnel> {
+    let kind = match around.protocol {
+        tunnel::VXLAN => TunnelKind::Vxlan,
+        tunnel::GENEVE => TunnelKind::Geneve,
+        tunnel::GRE => TunnelKind::Gre,
+        tunnel::IPV4 => TunnelKind::Ipip,
+        tunnel::IPV6 => TunnelKind::Ip6ip,
+        _ => return None,
+    };
+    Some(Tunnel {
+        kind,
+        source: address(around.source),
+        destination: address(around.destination),
+        ports: (around.source_port, around.destination_port),
+        vni: around.vni,
     })
 }
 

@@ -1,5 +1,6 @@
 use flowlog_abi::{
-    DirectionReport, FlowKey, KIND_ECHO, REPORT_ALONE, REPORT_END, REPORT_FLOW, Report, hook, protocol, tcp,
+    Around, DirectionReport, FlowKey, KIND_ECHO, REPORT_ALONE, REPORT_END, REPORT_FLOW, Report, hook,
+    protocol, tcp,
 };
 use proptest::prelude::*;
 use zerocopy::IntoBytes;
@@ -39,7 +40,6 @@ fn report() -> Report {
         protocol: protocol::TCP,
         version: 4,
         kind: 0,
-        zero: 0,
     };
     let side = DirectionReport { ifindex: 7, hook: hook::UPLINK_EGRESS, ..DirectionReport::default() };
     Report {
@@ -55,6 +55,7 @@ fn report() -> Report {
         opener: 1,
         midstream: 0,
         zero: 0,
+        around: [Around::default(); 2],
     }
 }
 

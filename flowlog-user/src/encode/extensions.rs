@@ -1,10 +1,10 @@
 use super::json::{Message, message, span};
-use super::text::{key, number, plain, string, time};
+use super::text::{key, nonzero, number, plain, string, time};
 use crate::record::fields::{Field, FieldSet, Mask};
 use crate::record::{Flow, Node};
 
 /// Every field below `extensions`.
-pub(super) const EXTENSIONS: FieldSet = span(Field::ExtensionsEvent, Field::ExtensionsRtt);
+pub(super) const EXTENSIONS: FieldSet = span(Field::ExtensionsEvent, Field::ExtensionsTunnel);
 
 /// Writes `extensions`: what Hubble has no field for, as a `google.protobuf.Struct`, which its client accepts.
 pub(super) fn extensions(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
@@ -65,6 +65,18 @@ fn values(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
     if keep(Field::ExtensionsRtt) && flow.rtt_ns != 0 {
         key(out, "\"rtt\":");
         number(out, flow.rtt_ns);
+    }
+    let [vlan, inner_vlan] = flow.vlans;
+    if keep(Field::ExtensionsVlan) {
+        nonzero(out, "\"vlan\":", vlan.into());
+    }
+    if keep(Field::ExtensionsInnerVlan) {
+        nonzero(out, "\"inner_vlan\":", inner_vlan.into());
+    }
+    if keep(Field::ExtensionsTunnel)
+        && let Some(tunnel) = flow.tunnel
+    {
+        plain(out, "\"tunnel\":", tunnel.kind.name());
     }
 }
 

@@ -3,6 +3,7 @@
 use super::extensions::extensions;
 use super::l4::l4;
 use super::text::{address, key, nonzero, number, plain, string, time};
+use super::tunnel::tunnel;
 use super::uuid::uuid;
 use crate::record::fields::{FIELDS, Field, FieldSet, Mask};
 use crate::record::{Flow, Identity, Node};
@@ -21,7 +22,7 @@ pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"flow\":{");
     head(out, flow, node, mask);
     l4(out, flow.l4, mask);
-    absent_tunnel(out, mask);
+    tunnel(out, flow.tunnel.as_ref(), mask);
     ends(out, flow, mask);
     if keep(Field::Type) {
         plain(out, "\"Type\":", "L3_L4");
@@ -190,22 +191,8 @@ fn node_name(out: &mut Vec<u8>, node: &Node) {
     }
 }
 
-/// `tunnel`, which no flow has yet: only what a mask leads through.
-fn absent_tunnel(out: &mut Vec<u8>, mask: &Mask) {
-    let tunnel = const { span(Field::TunnelProtocol, Field::TunnelVni) };
-    message(out, mask, &Message { key: "\"tunnel\":", fields: tunnel, present: false }, |out| {
-        absent(out, mask, "\"IP\":", const { span(Field::TunnelIpSource, Field::TunnelIpEncrypted) });
-        absent(
-            out,
-            mask,
-            "\"l4\":",
-            const { span(Field::TunnelTcpSourcePort, Field::TunnelIgmpGroupAddress) },
-        );
-    });
-}
-
 /// A message that no flow has: written, empty, only where a mask leads into it.
-fn absent(out: &mut Vec<u8>, mask: &Mask, key: &'static str, fields: FieldSet) {
+pub(super) fn absent(out: &mut Vec<u8>, mask: &Mask, key: &'static str, fields: FieldSet) {
     message(out, mask, &Message { key, fields, present: false }, |_| {});
 }
 

@@ -58,7 +58,7 @@ pub(super) fn l4(out: &mut Vec<u8>, l4: L4, mask: &Mask) {
 }
 
 /// A member of two numbers.
-fn pair(
+pub(super) fn pair(
     out: &mut Vec<u8>,
     quoted: &'static str,
     first: (Field, &str, u16),

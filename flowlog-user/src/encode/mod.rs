@@ -11,6 +11,7 @@ pub mod foreign;
 pub mod json;
 mod l4;
 mod text;
+mod tunnel;
 mod uuid;
 
 #[cfg(test)]

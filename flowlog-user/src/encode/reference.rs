@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::record::fields::{FIELDS, Mask};
-use crate::record::{Flow, L4, Node};
+use crate::record::{Flow, L4, Node, Tunnel, TunnelKind};
 
 /// An object keeps its keys in order, which `serde_json`'s does not.
 #[derive(Debug)]
@@ -90,6 +90,10 @@ fn present(flow: &Flow, message: &str) -> bool {
         "emitter" | "IP" | "source" | "destination" | "event_type" | "extensions" => true,
         "interface" => flow.interfaces[0] != 0,
         "l4" => flow.l4 != L4::Other,
+        "tunnel" | "tunnel.IP" => flow.tunnel.is_some(),
+        "tunnel.l4" | "tunnel.l4.UDP" => {
+            matches!(flow.tunnel, Some(Tunnel { kind: TunnelKind::Vxlan | TunnelKind::Geneve, .. }))
+        }
         "l4.TCP" | "l4.TCP.flags" => matches!(flow.l4, L4::Tcp { .. }),
         "l4.UDP" => matches!(flow.l4, L4::Udp { .. }),
         "l4.SCTP" => matches!(flow.l4, L4::Sctp { .. }),
@@ -140,6 +144,28 @@ fn value(flow: &Flow, node: &Node, path: &str) -> Option<Value> {
         "extensions.midstream" => yes(flow.midstream),
         "extensions.duplicate" => yes(flow.duplicate),
         "extensions.fragment" => yes(flow.fragment),
+        "extensions.vlan" => nonzero(flow.vlans[0].into()),
+        "extensions.inner_vlan" => nonzero(flow.vlans[1].into()),
+        "extensions.tunnel" => flow.tunnel.map(|tunnel| {
+            json!(match tunnel.kind {
+                TunnelKind::Vxlan => "vxlan",
+                TunnelKind::Geneve => "geneve",
+                TunnelKind::Gre => "gre",
+                TunnelKind::Ipip => "ipip",
+                TunnelKind::Ip6ip => "ip6ip",
+            })
+        }),
+        "tunnel.protocol" => match flow.tunnel?.kind {
+            TunnelKind::Vxlan => Some(json!("VXLAN")),
+            TunnelKind::Geneve => Some(json!("GENEVE")),
+            _ => None,
+        },
+        "tunnel.IP.source" => Some(json!(flow.tunnel?.source.to_string())),
+        "tunnel.IP.destination" => Some(json!(flow.tunnel?.destination.to_string())),
+        "tunnel.IP.ipVersion" => Some(json!(if flow.tunnel?.source.is_ipv4() { "IPv4" } else { "IPv6" })),
+        "tunnel.l4.UDP.source_port" => nonzero(flow.tunnel?.ports.0.into()),
+        "tunnel.l4.UDP.destination_port" => nonzero(flow.tunnel?.ports.1.into()),
+        "tunnel.vni" => nonzero(flow.tunnel?.vni.into()),
         "extensions.rtt" => nonzero(flow.rtt_ns.into()),
         "extensions.interfaces" => {
             let crossed: Vec<_> = flow.interfaces.into_iter().filter(|index| *index != 0).collect();

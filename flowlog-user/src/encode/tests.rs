@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::json::encode;
 use super::reference;
 use crate::record::fields::{FIELDS, Field, FieldSet, Mask, below};
-use crate::record::{EndReason, Event, Flow, Hook, Identity, Interface, L4, Node, Role};
+use crate::record::{EndReason, Event, Flow, Hook, Identity, Interface, L4, Node, Role, Tunnel, TunnelKind};
 
 /// 2026-11-30T20:14:26Z
 const SECOND_NS: i64 = 1_796_069_666_000_000_000;
@@ -22,6 +22,8 @@ fn tcp_end() -> Flow {
         duplicate: false,
         fragment: false,
         rtt_ns: 187_402,
+        vlans: [0; 2],
+        tunnel: None,
         source: IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)),
         destination: IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34)),
         protocol: 6,
@@ -51,6 +53,8 @@ fn icmpv6_start() -> Flow {
         high_to_low: false,
         duplicate: true,
         rtt_ns: 0,
+        vlans: [0; 2],
+        tunnel: None,
         source: IpAddr::V6("2001:db8::1".parse().unwrap()),
         destination: IpAddr::V6("fd00::2:0:0:3".parse().unwrap()),
         protocol: 58,
@@ -78,6 +82,8 @@ fn fragment_update() -> Flow {
         midstream: true,
         fragment: true,
         rtt_ns: 0,
+        vlans: [0; 2],
+        tunnel: None,
         protocol: 17,
         l4: L4::Other,
         is_reply: None,
@@ -285,6 +291,18 @@ fn time() -> impl Strategy<Value = i64> {
     ]
 }
 
+fn tunnel() -> impl Strategy<Value = Tunnel> {
+    let kind = prop::sample::select(vec![
+        TunnelKind::Vxlan,
+        TunnelKind::Geneve,
+        TunnelKind::Gre,
+        TunnelKind::Ipip,
+        TunnelKind::Ip6ip,
+    ]);
+    (kind, address(), address(), any::<(u16, u16)>(), any::<u32>())
+        .prop_map(|(kind, source, destination, ports, vni)| Tunnel { kind, source, destination, ports, vni })
+}
+
 prop_compose! {
     pub(super) fn flow()(
         (cadence, connection, number) in (0_u8..4, 0_u64..1 << 53, any::<u32>()),
@@ -294,6 +312,7 @@ prop_compose! {
         ])),
         [high_to_low, midstream, duplicate, fragment] in any::<[bool; 4]>(),
         rtt_ns in prop_oneof![Just(0), any::<u32>()],
+        (vlans, tunnel) in (any::<[u16; 2]>(), prop::option::of(tunnel())),
         (source, destination, protocol, l4) in (address(), address(), any::<u8>(), transport()),
         is_reply in any::<Option<bool>>(),
         hook in prop::sample::select(vec![
@@ -307,8 +326,8 @@ prop_compose! {
         ])),
     ) -> Flow {
         Flow {
-            cadence, event, end_reason, connection, number, high_to_low, midstream, duplicate, fragment, rtt_ns, source,
-            destination, protocol, l4, is_reply, hook, interfaces, started_ns, first_seen_ns, last_seen_ns, packets,
+            cadence, event, end_reason, connection, number, high_to_low, midstream, duplicate, fragment, rtt_ns, vlans, tunnel,
+            source, destination, protocol, l4, is_reply, hook, interfaces, started_ns, first_seen_ns, last_seen_ns, packets,
             bytes, packets_total, bytes_total, source_identity, destination_identity,
         }
     }
@@ -378,6 +397,8 @@ fn the_longest_line_is_far_below_what_readers_take() {
         duplicate: true,
         fragment: true,
         rtt_ns: u32::MAX,
+        vlans: [0; 2],
+        tunnel: None,
         source: address,
         destination: address,
         l4: L4::Tcp { source_port: u16::MAX, destination_port: u16::MAX, flags: 0xff },

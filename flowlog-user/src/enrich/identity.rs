@@ -77,6 +77,8 @@ mod tests {
             duplicate: false,
             fragment: false,
             rtt_ns: 0,
+            vlans: [0; 2],
+            tunnel: None,
             source: source.parse().unwrap(),
             destination: destination.parse().unwrap(),
             protocol: 17,

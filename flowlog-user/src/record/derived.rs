@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use super::{Event, Flow, Hook, Identity, L4, TrafficDirection};
+use super::{Event, Flow, Hook, Identity, L4, TrafficDirection, TunnelKind};
 
 /// `event_type.type` of every flow: a trace event.
 pub const EVENT_TYPE_TRACE: i32 = 4;
@@ -86,7 +86,46 @@ pub enum IpVersion {
     V6,
 }
 
+impl TunnelKind {
+    /// The name in records.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vxlan => "vxlan",
+            Self::Geneve => "geneve",
+            Self::Gre => "gre",
+            Self::Ipip => "ipip",
+            Self::Ip6ip => "ip6ip",
+        }
+    }
+
+    /// Hubble's name, where it has one.
+    #[must_use]
+    pub const fn hubble_name(self) -> Option<&'static str> {
+        match self {
+            Self::Vxlan => Some("VXLAN"),
+            Self::Geneve => Some("GENEVE"),
+            Self::Gre | Self::Ipip | Self::Ip6ip => None,
+        }
+    }
+
+    /// Whether its outer packets have UDP ports.
+    #[must_use]
+    pub const fn is_udp(self) -> bool {
+        matches!(self, Self::Vxlan | Self::Geneve)
+    }
+}
+
 impl IpVersion {
+    /// The version of packets with this address.
+    #[must_use]
+    pub const fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::V4,
+            IpAddr::V6(_) => Self::V6,
+        }
+    }
+
     /// Hubble's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -158,10 +197,7 @@ impl Flow {
     /// `IP.ipVersion`.
     #[must_use]
     pub const fn ip_version(&self) -> IpVersion {
-        match self.source {
-            IpAddr::V4(_) => IpVersion::V4,
-            IpAddr::V6(_) => IpVersion::V6,
-        }
+        IpVersion::of(self.source)
     }
 }
 

@@ -135,6 +135,36 @@ pub enum L4 {
     Other,
 }
 
+/// Kinds of tunnels that are looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TunnelKind {
+    /// VXLAN.
+    Vxlan,
+    /// Geneve.
+    Geneve,
+    /// GRE, with an IP packet or an Ethernet frame inside.
+    Gre,
+    /// IPv4 inside IPv4 or IPv6.
+    Ipip,
+    /// IPv6 inside IPv4 or IPv6.
+    Ip6ip,
+}
+
+/// The tunnel that a flow's packets came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tunnel {
+    /// What kind.
+    pub kind: TunnelKind,
+    /// Sender of the outer packets.
+    pub source: IpAddr,
+    /// Receiver of the outer packets.
+    pub destination: IpAddr,
+    /// Outer UDP ports of sender and receiver; 0 for tunnels without.
+    pub ports: (u16, u16),
+    /// Network identifier of VXLAN and Geneve, key of GRE; 0 = none.
+    pub vni: u32,
+}
+
 /// Cilium's reserved identities that exist without Kubernetes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Identity {
@@ -170,6 +200,10 @@ pub struct Flow {
     pub fragment: bool,
     /// From the SYN of a TCP connection to the first answer, as seen here, nanoseconds; 0 = not known.
     pub rtt_ns: u32,
+    /// Numbers of the outermost VLAN tag and of the one inside it, where this direction had them; 0 = none.
+    pub vlans: [u16; 2],
+    /// The tunnel that this direction's packets came in, if they did.
+    pub tunnel: Option<Tunnel>,
     /// Sender.
     pub source: IpAddr,
     /// Receiver.

@@ -3,7 +3,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 
 use super::schema::{Descriptor, FLOW, Kind};
-use super::{Flow, Json, L4, Message, Node, Value};
+use super::{Flow, IpVersion, Json, L4, Message, Node, Tunnel, Value};
 
 /// A flow of ours as Hubble's message, with everything its line says: for filters that may ask for any field. Slow.
 #[must_use]
@@ -29,6 +29,9 @@ pub fn flow_message(flow: &Flow, node: &Node) -> Message {
     });
     if flow.l4 != L4::Other {
         fields.sub("l4", |fields| l4(fields, flow.l4));
+    }
+    if let Some(tunnel) = &flow.tunnel {
+        fields.sub("tunnel", |fields| self::tunnel(fields, tunnel));
     }
     for (end, identity) in [("source", flow.source_identity), ("destination", flow.destination_identity)] {
         fields.sub(end, |fields| {
@@ -57,6 +60,22 @@ pub fn flow_message(flow: &Flow, node: &Node) -> Message {
     fields.text("Summary", &String::from_utf8_lossy(&text));
     fields.set("extensions", Value::Free("google.protobuf.Struct", extensions(flow, node)));
     fields.done()
+}
+
+fn tunnel(fields: &mut Fields, tunnel: &Tunnel) {
+    if let Some(name) = tunnel.kind.hubble_name() {
+        fields.name("protocol", name);
+    }
+    fields.sub("IP", |fields| {
+        fields.text("source", &tunnel.source.to_string());
+        fields.text("destination", &tunnel.destination.to_string());
+        fields.number("ipVersion", IpVersion::of(tunnel.source).number().into());
+    });
+    if tunnel.kind.is_udp() {
+        let (source_port, destination_port) = tunnel.ports;
+        fields.sub("l4", |fields| l4(fields, L4::Udp { source_port, destination_port }));
+    }
+    fields.number("vni", tunnel.vni.into());
 }
 
 fn l4(fields: &mut Fields, l4: L4) {
@@ -131,6 +150,10 @@ fn extensions(flow: &Flow, node: &Node) -> Json {
     entries.extend(yes(flow.duplicate, "duplicate"));
     entries.extend(yes(flow.fragment, "fragment"));
     entries.extend((flow.rtt_ns != 0).then(|| ("rtt", Json::Unsigned(flow.rtt_ns.into()))));
+    for (key, vlan) in ["vlan", "inner_vlan"].into_iter().zip(flow.vlans) {
+        entries.extend((vlan != 0).then(|| (key, Json::Unsigned(vlan.into()))));
+    }
+    entries.extend(flow.tunnel.map(|tunnel| ("tunnel", text(tunnel.kind.name()))));
     Json::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
 }
 

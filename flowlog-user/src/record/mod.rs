@@ -25,7 +25,7 @@ mod uuid;
 
 pub use derived::{EVENT_TYPE_TRACE, IpVersion, VERDICT_FORWARDED};
 pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
-pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection};
+pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection, Tunnel, TunnelKind};
 pub use flow_message::flow_message;
 pub use foreign::Foreign;
 pub use json::{Json, json_string};

@@ -54,6 +54,7 @@ pub struct Packets {
     pub not_ip: Amount,
     pub alone: Amount,
     pub lost: Amount,
+    pub inner: Amount,
 }
 
 /// Packets with their bytes.
@@ -76,6 +77,7 @@ impl Packets {
             (&mut self.not_ip, c.not_ip_packets, c.not_ip_bytes),
             (&mut self.alone, c.alone_packets, c.alone_bytes),
             (&mut self.lost, c.lost_packets, c.lost_bytes),
+            (&mut self.inner, c.inner_packets, c.inner_bytes),
         ];
         for (amount, packets, bytes) in pairs {
             amount.packets += packets;
@@ -117,8 +119,8 @@ impl Books {
             (capture.ended_packets, capture.ended_bytes)
         };
         let mut sums = vec![
-            sum("packets seen at the hooks", packets.seen.packets, parts.packets),
-            sum("bytes seen at the hooks", packets.seen.bytes, parts.bytes),
+            sum("packets seen at the hooks", packets.seen.packets + packets.inner.packets, parts.packets),
+            sum("bytes seen at the hooks", packets.seen.bytes + packets.inner.bytes, parts.bytes),
             sum(
                 "packets counted in the table",
                 packets.counted.packets,

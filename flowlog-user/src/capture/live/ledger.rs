@@ -75,6 +75,8 @@ fn add_counters(mut sum: Counters, cpu: &Counters) -> Counters {
         alone_bytes,
         lost_packets,
         lost_bytes,
+        inner_packets,
+        inner_bytes,
     } = *cpu;
     sum.seen_packets += seen_packets;
     sum.seen_bytes += seen_bytes;
@@ -92,6 +94,8 @@ fn add_counters(mut sum: Counters, cpu: &Counters) -> Counters {
     sum.alone_bytes += alone_bytes;
     sum.lost_packets += lost_packets;
     sum.lost_bytes += lost_bytes;
+    sum.inner_packets += inner_packets;
+    sum.inner_bytes += inner_bytes;
     sum
 }
 
@@ -125,9 +129,9 @@ mod tests {
 
     #[test]
     fn every_counter_is_summed_with_itself() {
-        let one: [u64; 16] = std::array::from_fn(|at| at as u64 + 1);
+        let one: [u64; 18] = std::array::from_fn(|at| at as u64 + 1);
         let cpu: Counters = zerocopy::transmute!(one);
-        let sum: [u64; 16] = zerocopy::transmute!([cpu, cpu].iter().fold(Counters::default(), add_counters));
+        let sum: [u64; 18] = zerocopy::transmute!([cpu, cpu].iter().fold(Counters::default(), add_counters));
         assert_eq!(sum, one.map(|value| value * 2));
 
         let one: [u64; 9] = std::array::from_fn(|at| at as u64 + 1);

@@ -6,7 +6,9 @@ use std::net::IpAddr;
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkInfo, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoGeneve, InfoVxlan, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage,
+};
 use netlink_packet_route::route::{RouteAttribute, RouteMessage, RouteType};
 
 use super::netlink::Netlink;
@@ -28,6 +30,10 @@ pub(super) struct Link {
     pub(super) peer_elsewhere: bool,
     /// A default route (IPv4 or IPv6) leads through it.
     pub(super) default_route: bool,
+    /// IFF_UP.
+    pub(super) up: bool,
+    /// UDP port of a VXLAN or Geneve.
+    pub(super) udp_port: Option<u16>,
     /// Its addresses.
     pub(super) addresses: Vec<IpAddr>,
 }
@@ -82,6 +88,7 @@ fn from_message(message: LinkMessage, routes: &BTreeSet<u32>) -> Link {
         ifindex: message.header.index,
         device_type: message.header.link_layer_type.into(),
         default_route: routes.contains(&message.header.index),
+        up: message.header.flags.contains(LinkFlags::Up),
         ..Link::default()
     };
     for attribute in message.attributes {
@@ -97,6 +104,7 @@ fn from_message(message: LinkMessage, routes: &BTreeSet<u32>) -> Link {
                 }) {
                     link.kind = kind;
                 }
+                link.udp_port = infos.iter().find_map(udp_port);
             }
             _ => {}
         }
@@ -105,6 +113,20 @@ fn from_message(message: LinkMessage, routes: &BTreeSet<u32>) -> Link {
         link.lower = None; // an index of another namespace, or a device that names itself
     }
     link
+}
+
+fn udp_port(info: &LinkInfo) -> Option<u16> {
+    match info {
+        LinkInfo::Data(InfoData::Vxlan(all)) => all.iter().find_map(|one| match one {
+            InfoVxlan::Port(port) => Some(*port),
+            _ => None,
+        }),
+        LinkInfo::Data(InfoData::Geneve(all)) => all.iter().find_map(|one| match one {
+            InfoGeneve::Port(port) => Some(*port),
+            _ => None,
+        }),
+        _ => None,
+    }
 }
 
 /// On a point-to-point link IFA_ADDRESS is the other side's; IFA_LOCAL, where it is given, is ours.

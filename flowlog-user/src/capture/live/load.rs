@@ -14,6 +14,7 @@ use crate::clock;
 
 use super::pins::Pins;
 use super::rules::RuleMaps;
+use super::tunnel_maps::TunnelMaps;
 use super::{Error, Options};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("FLOWLOG_EBPF_OBJECT"));
@@ -39,6 +40,7 @@ pub(super) struct Loaded {
     pub(super) reasons: PerCpuArray<MapData, u64>,
     pub(super) observed: HashMap<MapData, u32, u32>,
     pub(super) rules: RuleMaps,
+    pub(super) tunnels: TunnelMaps,
     /// Hands what the programs logged to `tracing`.
     pub(super) flush_log: Box<dyn FnMut() + Send>,
 }
@@ -46,7 +48,9 @@ pub(super) struct Loaded {
 /// Loads everything, onto the tables that are pinned if there are any, and runs the self-test. Nothing is attached yet.
 pub(super) fn load(options: &Options, pins: Option<&Pins>) -> Result<(Loaded, KeptMap), Error> {
     let mut ebpf = load_object(options, pins)?;
-    load_programs(&mut ebpf, &BTreeSet::from([names::MARK_PROGRAM, names::SELF_TEST_PROGRAM]))?;
+    let mut first = BTreeSet::from([names::MARK_PROGRAM, names::SELF_TEST_PROGRAM]);
+    first.extend(names::HANDOVER_PROGRAMS);
+    load_programs(&mut ebpf, &first)?;
     // A program that is loaded later finds its maps by descriptor, so each map that is taken here must stay open.
     let mut flush_log: Box<dyn FnMut() + Send> = match EbpfLogger::init(&mut ebpf) {
         Ok(mut logger) => Box::new(move || logger.flush()),
@@ -64,8 +68,24 @@ pub(super) fn load(options: &Options, pins: Option<&Pins>) -> Result<(Loaded, Ke
         _ => Err(std::io::Error::other("not a hash map")),
     }
     .map_err(|error| Error::map(names::FLOWS, "open", error))?;
+    let handover = take(&mut ebpf, names::HANDOVER)?;
+    if let Some(pins) = pins {
+        // Programs that stay when this process goes hand packets over through it, and the kernel empties an array of
+        // programs that no process has open and that has no name.
+        let path = pins.handover();
+        handover
+            .pin(&path)
+            .map_err(|error| Error::Pin { path: path.clone(), reason: with_causes(&error) })?;
+    }
+    let mut tunnels = TunnelMaps::new(
+        typed(take(&mut ebpf, names::TUNNELS)?, names::TUNNELS)?,
+        typed(take(&mut ebpf, names::OWN_ADDRESSES)?, names::OWN_ADDRESSES)?,
+        typed(handover, names::HANDOVER)?,
+    );
+    tunnels.connect(&mut ebpf)?;
     let kept = typed(take(&mut ebpf, names::KEPT)?, names::KEPT)?;
     let loaded = Loaded {
+        tunnels,
         ring: typed(take(&mut ebpf, names::RING)?, names::RING)?,
         flows: typed(flows, names::FLOWS)?,
         flows_fd,
@@ -105,6 +125,7 @@ fn load_object(options: &Options, pins: Option<&Pins>) -> Result<Ebpf, Error> {
         .override_global(names::GLOBAL_REPORT_AGED, &u32::from(options.timeouts.aged), true)
         .override_global(names::GLOBAL_CONNECTION_BASE, &connection_base, true)
         .override_global(names::GLOBAL_REPORT_START, &report_start, true)
+        .override_global(names::GLOBAL_OBSERVE_ALL, &u32::from(options.observe_all), true)
         .override_global(names::GLOBAL_CPUS, &cpus, true)
         .map_max_entries(names::FLOWS, options.table_entries)
         .map_max_entries(names::RING, options.ring_bytes)

@@ -15,6 +15,7 @@ mod load;
 mod memory;
 mod netlink;
 mod options;
+mod passages;
 mod pins;
 mod preflight;
 mod removal;
@@ -24,6 +25,7 @@ mod select;
 mod stale;
 mod standing;
 mod sweep;
+mod tunnel_maps;
 mod watched;
 
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use flowlog_ebpf::Timeouts;
 
 use super::attach::Kinds;
+use crate::capture::tunnels::TunnelMode;
 use crate::limits::{RING_BYTES, TABLE_ENTRIES};
 use crate::record::rules::Rules;
 
@@ -28,7 +29,7 @@ impl HookMode {
     }
 }
 
-/// What a live capture needs to know. Each packet is counted once per node (`--observation once`).
+/// What a live capture needs to know.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Globs of `--interface`; empty: by role.
@@ -37,6 +38,10 @@ pub struct Options {
     pub exclude: Vec<String>,
     /// Which kind of hook may be used.
     pub hook: HookMode,
+    /// Which packet of a tunnel's two is a flow.
+    pub tunnel: TunnelMode,
+    /// Each packet counts once at each interface, not once on the node.
+    pub observe_all: bool,
     /// Entries of the kernel's flow table.
     pub table_entries: u32,
     /// Bytes of the ring: a power of two and a multiple of the page size.
@@ -61,6 +66,8 @@ impl Default for Options {
             interfaces: Vec::new(),
             exclude: Vec::new(),
             hook: HookMode::Auto,
+            tunnel: TunnelMode::Auto,
+            observe_all: false,
             table_entries: TABLE_ENTRIES,
             ring_bytes: RING_BYTES,
             timeouts: Timeouts::default(),

@@ -14,6 +14,8 @@ use flowlog_abi::{FlowEntry, FlowKey, LAYOUT_ID, names};
 use rustix::fs::{CWD, Dir, FlockOperation, Mode, OFlags, flock, open, statfs, unlink};
 use rustix::io::Errno;
 
+use crate::clock::monotonic_ns;
+
 use super::attach::Side;
 use super::bpf::{open_pinned, tcx_link};
 use super::load::with_causes;
@@ -44,6 +46,8 @@ const LINKS: &str = "links";
 pub(super) struct Pins {
     folder: PathBuf,
     tables: PathBuf,
+    /// The programs of this load that others of it hand packets over to; not shared with those of another.
+    handover: PathBuf,
     /// The tables were there before.
     pub(super) continued: bool,
     _lock: OwnedFd,
@@ -92,7 +96,8 @@ impl Pins {
             options.ring_bytes.next_power_of_two()
         ));
         make(&tables)?;
-        let mut pins = Self { folder, tables, continued: false, _lock: lock };
+        let handover = tables.join(format!("{}-{}", names::HANDOVER, monotonic_ns()));
+        let mut pins = Self { folder, tables, handover, continued: false, _lock: lock };
         pins.continued = pins.check(options)?;
         Ok(pins)
     }
@@ -132,6 +137,22 @@ impl Pins {
 
     fn map(&self, name: &str) -> PathBuf {
         self.tables.join(name)
+    }
+
+    /// Where this load's array of programs is to be.
+    pub(super) fn handover(&self) -> PathBuf {
+        self.handover.clone()
+    }
+
+    /// Takes the arrays of earlier loads away, whose programs run no more.
+    pub(super) fn keep_handover(&self) {
+        let named = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(names::HANDOVER))
+        };
+        entries(&self.tables)
+            .iter()
+            .filter(|path| named(path) && **path != self.handover)
+            .for_each(|path| remove(path));
     }
 
     /// The kernel's number of the flow table that was there before.

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+use crate::capture::tunnels::TunnelMode;
 use crate::record::Role;
 
-use super::Error;
 use super::links::{Link, Links};
+use super::passages::{kinds, stands_on_lower};
 use super::roles;
+use super::{Error, Options};
 
 /// The globs of `--interface` and `--exclude-interface`, compiled.
 pub(super) struct Selection {
@@ -16,18 +18,23 @@ pub(super) struct Selection {
     exclude: GlobSet,
     /// Patterns without glob characters: names that must exist at the start.
     literal: Vec<String>,
+    tunnel: TunnelMode,
+    observe_all: bool,
 }
 
 /// Each device with its role, or the reason it is left out.
 pub(super) type Choice = BTreeMap<u32, Result<Role, String>>;
 
 impl Selection {
-    pub(super) fn new(include: &[String], exclude: &[String]) -> Result<Self, Error> {
+    pub(super) fn new(options: &Options) -> Result<Self, Error> {
+        let (include, exclude) = (&options.interfaces, &options.exclude);
         let is_literal = |pattern: &&String| !pattern.contains(['*', '?', '[', ']', '{', '}', '\\']);
         Ok(Self {
             include: if include.is_empty() { None } else { Some(compile(include)?) },
             exclude: compile(exclude)?,
             literal: include.iter().filter(is_literal).cloned().collect(),
+            tunnel: options.tunnel,
+            observe_all: options.observe_all,
         })
     }
 
@@ -61,10 +68,30 @@ impl Selection {
                 return Err(Error::Unsupported { name: name.clone(), reason: reason.clone() });
             }
         }
-        if let Some((lower, upper)) = stacked(links, choice).first() {
+        if let Some((lower, upper)) = self.stacked(links, choice).first() {
             return Err(Error::Stacked { lower: lower.name.clone(), upper: upper.name.clone() });
         }
         Ok(())
+    }
+}
+
+impl Selection {
+    /// Pairs of chosen devices (lower, upper) that would count a packet twice where it shall count once: those of which
+    /// the upper one overwrites where a packet came in, and those that show what is inside a tunnel that the other one
+    /// is looked into for.
+    pub(super) fn stacked<'a>(&self, links: &'a Links, choice: &Choice) -> Vec<(&'a Link, &'a Link)> {
+        if self.observe_all {
+            return Vec::new();
+        }
+        let mut pairs = stacked(links, choice);
+        if matches!(self.tunnel, TunnelMode::Inner | TunnelMode::Both) {
+            let chosen = links.values().filter(|link| matches!(choice.get(&link.ifindex), Some(Ok(_))));
+            let (tunnels, others): (Vec<_>, Vec<_>) = chosen.partition(|link| !kinds(link).is_empty());
+            if let Some(lower) = others.first() {
+                pairs.extend(tunnels.into_iter().map(|upper| (*lower, upper)));
+            }
+        }
+        pairs
     }
 }
 
@@ -79,14 +106,14 @@ fn compile(patterns: &[String]) -> Result<GlobSet, Error> {
 }
 
 /// Pairs of chosen devices (lower, upper) of which the upper one overwrites where a packet came in.
-pub(super) fn stacked<'a>(links: &'a Links, choice: &Choice) -> Vec<(&'a Link, &'a Link)> {
+fn stacked<'a>(links: &'a Links, choice: &Choice) -> Vec<(&'a Link, &'a Link)> {
     let chosen = |ifindex: u32| links.get(&ifindex).filter(|_| matches!(choice.get(&ifindex), Some(Ok(_))));
     let mut pairs = Vec::new();
     for link in links.values().filter(|link| chosen(link.ifindex).is_some()) {
         if let Some(master) = link.master.and_then(chosen) {
             pairs.push((link, master));
         }
-        if matches!(link.kind.as_str(), "vlan" | "macvlan" | "macvtap" | "ipvlan" | "ipvtap" | "macsec")
+        if stands_on_lower(link)
             && let Some(lower) = link.lower.and_then(chosen)
         {
             pairs.push((lower, link));
@@ -122,7 +149,8 @@ mod tests {
 
     fn select(include: &[&str], exclude: &[&str]) -> (Selection, Choice) {
         let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
-        let selection = Selection::new(&own(include), &own(exclude)).unwrap();
+        let options = Options { interfaces: own(include), exclude: own(exclude), ..Options::default() };
+        let selection = Selection::new(&options).unwrap();
         let choice = selection.choose(&links());
         (selection, choice)
     }
@@ -180,7 +208,10 @@ mod tests {
 
     #[test]
     fn a_broken_glob_is_named() {
-        let text = Selection::new(&["eth[".into()], &[]).err().unwrap().to_string();
+        let text = Selection::new(&Options { interfaces: vec!["eth[".into()], ..Options::default() })
+            .err()
+            .unwrap()
+            .to_string();
         assert!(text.contains("\"eth[\""), "{text}");
     }
 }

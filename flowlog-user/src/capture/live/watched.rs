@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use flowlog_abi::{FlowEntry, slot};
+use flowlog_abi::{FlowEntry, NUMBER_MAX, observed, slot};
 
+use crate::capture::tunnels::TunnelMode;
 use crate::record::{Interface, Role};
 
 use super::attach::{Attached, Before, Kinds, Side, Target, attach, program_name};
 use super::links::{self, Links};
 use super::load::{Loaded, load_programs};
 use super::netlink::{Changed, Netlink, Notifications};
+use super::passages::carriers;
 use super::pins::Pins;
 use super::roles::{framing, loops_back};
-use super::select::{Choice, Selection, stacked};
+use super::select::{Choice, Selection};
 use super::stale;
 use super::{Error, HookKind, InterfaceState, Options};
 
@@ -38,6 +40,11 @@ pub(super) struct Watched {
     notifications: Notifications,
     selection: Selection,
     kinds: Kinds,
+    tunnel: TunnelMode,
+    /// Numbers of the interfaces, where each counts for itself.
+    numbers: Option<Numbers>,
+    /// Devices that the programs know as carriers.
+    carriers: BTreeSet<u32>,
     links: Links,
     choice: Choice,
     routes: BTreeSet<u32>,
@@ -61,7 +68,7 @@ pub(super) struct Watched {
 impl Watched {
     /// Lists, cleans up after a killed flowlog, chooses; nothing is attached yet.
     pub(super) fn choose(options: &Options, pins: Option<Pins>) -> Result<Self, Error> {
-        let selection = Selection::new(&options.interfaces, &options.exclude)?;
+        let selection = Selection::new(options)?;
         // Before the first listing, so that nothing falls between the two.
         let notifications = Notifications::open().map_err(Error::Netlink)?;
         let mut netlink = Netlink::open().map_err(Error::Netlink)?;
@@ -76,6 +83,9 @@ impl Watched {
             notifications,
             selection,
             kinds: options.hook.kinds(),
+            tunnel: options.tunnel,
+            numbers: options.observe_all.then(Numbers::default),
+            carriers: BTreeSet::new(),
             links,
             choice,
             routes,
@@ -103,6 +113,7 @@ impl Watched {
     pub(super) fn attach_all(&mut self, loaded: &mut Loaded) -> Result<(), Error> {
         let programs = self.pending.iter().map(program_name).collect();
         load_programs(&mut loaded.ebpf, &programs)?;
+        self.tell_passages(loaded)?;
         while let Some(target) = self.pending.pop_front() {
             match self.attach_one(loaded, &target) {
                 Ok(()) => {}
@@ -130,6 +141,7 @@ impl Watched {
             }
         }
         let Some(pins) = &self.pins else { return };
+        pins.keep_handover();
         let hooks = self.devices.iter();
         pins.keep_links(
             hooks.flat_map(|(ifindex, device)| device.hooks.iter().map(|(side, _)| (*ifindex, *side))),
@@ -181,7 +193,7 @@ impl Watched {
         }
         self.links = links;
         let before = std::mem::replace(&mut self.choice, self.selection.choose(&self.links));
-        for (lower, upper) in stacked(&self.links, &self.choice) {
+        for (lower, upper) in self.selection.stacked(&self.links, &self.choice) {
             // The upper one, unless it alone is attached already.
             let attached = |ifindex| self.devices.contains_key(ifindex);
             let keep_upper = attached(&upper.ifindex) && !attached(&lower.ifindex);
@@ -211,8 +223,30 @@ impl Watched {
             }
         }
         self.known.retain(|_, known| known.gone.is_none_or(|gone| gone.elapsed() < GONE_KEPT));
+        if let Err(error) = self.tell_passages(loaded) {
+            tracing::warn!(%error, "the programs do not know of all tunnels and bridges, trying again with the next change");
+        }
         self.queue_new();
         self.changes += 1;
+    }
+
+    /// Tells the programs where tunnels end, and which devices hand on what watched ones have seen.
+    fn tell_passages(&mut self, loaded: &mut Loaded) -> Result<(), Error> {
+        loaded.tunnels.follow(&self.links, &self.choice, self.tunnel)?;
+        let carriers = carriers(&self.links, &self.choice, self.tunnel);
+        for gone in self.carriers.difference(&carriers) {
+            if !self.devices.contains_key(gone) {
+                let _ = loaded.observed.remove(gone);
+            }
+        }
+        for new in carriers.difference(&self.carriers) {
+            loaded
+                .observed
+                .insert(new, observed::CARRIER, 0)
+                .map_err(|error| Error::map(flowlog_abi::names::OBSERVED, "note a carrier", error))?;
+        }
+        self.carriers = carriers;
+        Ok(())
     }
 
     /// Queues every hook of chosen devices that have none: endpoints' ingress first, all egress last.
@@ -247,7 +281,13 @@ impl Watched {
         let ifindex = target.ifindex;
         if !self.devices.contains_key(&ifindex) {
             // Before its ingress counts anything, since egress elsewhere asks for it.
-            let value = if target.role == Role::Endpoint { 2 } else { 1 };
+            let role = if target.role == Role::Endpoint { observed::ENDPOINT } else { observed::WATCHED };
+            let number = self.numbers.as_mut().map_or(Some(0), |numbers| numbers.give(ifindex));
+            let Some(number) = number else {
+                let reason = format!("more than {NUMBER_MAX} interfaces cannot each count for themselves");
+                return Err(Error::Attach { name: target.name.clone(), hook: "all".into(), reason });
+            };
+            let value = role | number << observed::NUMBER_SHIFT;
             loaded
                 .observed
                 .insert(ifindex, value, 0)
@@ -287,6 +327,9 @@ impl Watched {
         }
         // Only now: until the last packet came in through it, egress elsewhere must know it.
         let _ = loaded.observed.remove(&ifindex);
+        if let Some(numbers) = &mut self.numbers {
+            numbers.take_back(ifindex);
+        }
         if let Some(known) = self.known.get_mut(&ifindex) {
             known.gone = Some(Instant::now());
             tracing::debug!(interface = known.interface.name, ifindex, "no longer watched");
@@ -360,9 +403,36 @@ impl Watched {
     }
 }
 
+/// Numbers of interfaces, each used again as late as can be: entries of its last user may still be there.
+#[derive(Debug, Default)]
+struct Numbers {
+    given: BTreeMap<u32, u32>,
+    last: u32,
+}
+
+impl Numbers {
+    fn give(&mut self, ifindex: u32) -> Option<u32> {
+        if let Some(number) = self.given.get(&ifindex) {
+            return Some(*number);
+        }
+        let used: BTreeSet<u32> = self.given.values().copied().collect();
+        let next = |number: u32| number % NUMBER_MAX + 1;
+        let number = std::iter::successors(Some(next(self.last)), |number| Some(next(*number)))
+            .take(NUMBER_MAX as usize)
+            .find(|number| !used.contains(number))?;
+        self.given.insert(ifindex, number);
+        self.last = number;
+        Some(number)
+    }
+
+    fn take_back(&mut self, ifindex: u32) {
+        self.given.remove(&ifindex);
+    }
+}
+
 /// Each interface with its role, or the reason it is left out; needs no privilege.
 pub(super) fn preview(options: &Options) -> Result<Vec<InterfaceState>, Error> {
-    let selection = Selection::new(&options.interfaces, &options.exclude)?;
+    let selection = Selection::new(options)?;
     let mut netlink = Netlink::open().map_err(Error::Netlink)?;
     let routes = links::default_routes(&mut netlink).map_err(Error::Netlink)?;
     let links = links::list(&mut netlink, &routes).map_err(Error::Netlink)?;

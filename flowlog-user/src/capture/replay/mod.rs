@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use flowlog_abi::Counters;
 use flowlog_ebpf::Timeouts;
 
+use super::tunnels::TunnelMode;
 use super::{CaptureLedger, Sink};
 use table::Table;
 
@@ -80,8 +81,8 @@ pub struct Replay {
 impl Replay {
     /// An empty table with these timeouts.
     #[must_use]
-    pub fn new(timeouts: Timeouts, report_start: bool) -> Self {
-        Self { table: Table::new(timeouts, report_start) }
+    pub fn new(timeouts: Timeouts, tunnel: TunnelMode, report_start: bool) -> Self {
+        Self { table: Table::new(timeouts, tunnel, report_start) }
     }
 
     /// Feeds a file, calling `between` after each thousand packets or so, so that flows can be handed on.

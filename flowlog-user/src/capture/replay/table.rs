@@ -2,15 +2,20 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use flowlog_abi::{Counters, FlowEntry, FlowKey, Ledger, REASONS, Reason, Report, hook};
+use flowlog_abi::{
+    Around, Counters, FlowEntry, FlowKey, Ledger, REASONS, Reason, Report, TUNNEL_BOTH, TunnelRules, hook,
+    tunnel,
+};
 use flowlog_ebpf::fragments::{FIRST, FirstFragment, FragmentKey, LATER};
 use flowlog_ebpf::{
-    Captured as Slice, Closed, Packet, Sight, Timeouts, acknowledge, add, alone, closed, expired, new_entry,
+    Captured as Slice, Closed, Packet, Sight, Timeouts, acknowledge, add, alone, closed, expired, inside,
+    new_entry, note_around,
 };
-use flowlog_ebpf::{parse_ethernet, parse_raw_ip, reopens, report, wants_report};
+use flowlog_ebpf::{parse_ethernet, parse_raw_ip, reopens, report, tunnel_kind, wants_inner, wants_report};
 use zerocopy::IntoBytes;
 
 use super::{Frame, Link};
+use crate::capture::tunnels::TunnelMode;
 use crate::capture::{Before, CaptureLedger, Captured, Sink};
 use crate::limits::TABLE_ENTRIES;
 use crate::record::EndReason;
@@ -25,6 +30,7 @@ const FIRSTS_MAX: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Table {
     timeouts: Timeouts,
+    tunnels: TunnelRules,
     report_start: bool,
     ids: HashMap<FlowKey, u64>,
     open: BTreeMap<u64, (FlowKey, FlowEntry)>,
@@ -39,9 +45,10 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(timeouts: Timeouts, report_start: bool) -> Self {
+    pub(super) fn new(timeouts: Timeouts, tunnel: TunnelMode, report_start: bool) -> Self {
         Self {
             timeouts,
+            tunnels: tunnel.rules(0, &[]).0,
             report_start,
             ids: HashMap::new(),
             open: BTreeMap::new(),
@@ -63,13 +70,13 @@ impl Table {
             self.swept_ns = self.now_ns;
             self.sweep(sink);
         }
-        let (parsed, bytes) = parse(&frame);
+        let (parsed, bytes, slice) = parse(&frame);
         self.counters.seen_packets += 1;
         self.counters.seen_bytes += bytes;
         match parsed {
             Ok(mut packet) => {
                 self.complete(&mut packet);
-                self.packet(&packet, frame.time_ns, bytes, sink);
+                self.look_inside(&packet, &slice, frame.time_ns, bytes, sink);
             }
             Err(reason) => {
                 let (packets, sum) = match reason {
@@ -87,17 +94,47 @@ impl Table {
         }
     }
 
+    /// Counts a packet, the one inside it, or both; as the kernel's programs do. No tunnel ends in a capture.
+    fn look_inside(&mut self, outer: &Packet, slice: &Slice<'_>, time_ns: u64, bytes: u64, sink: Sink<'_>) {
+        let kind = tunnel_kind(outer, &self.tunnels);
+        let found = if kind == tunnel::NONE
+            || outer.fragment & LATER != 0
+            || !wants_inner(&self.tunnels, kind, false)
+        {
+            None
+        } else {
+            inside(slice, outer, kind)
+        };
+        let both = self.tunnels.mode == TUNNEL_BOTH;
+        let Some((mut inner, around)) = found.filter(|_| !(both && outer.is_fragment())) else {
+            return self.packet(outer, None, time_ns, bytes, sink);
+        };
+        self.complete(&mut inner);
+        if both {
+            self.counters.inner_packets += 1;
+            self.counters.inner_bytes += bytes;
+            self.packet(outer, None, time_ns, bytes, sink);
+        } else if outer.is_fragment() {
+            self.remember(FragmentKey::of(outer), FirstFragment::of(&inner, self.now_ns));
+        }
+        self.packet(&inner, Some(&around), time_ns, bytes, sink);
+    }
+
+    fn remember(&mut self, key: FragmentKey, first: FirstFragment) {
+        if self.firsts.len() >= FIRSTS_MAX {
+            self.firsts.retain(|_, first| !first.is_over(self.now_ns));
+        }
+        if self.firsts.len() >= FIRSTS_MAX {
+            self.firsts.clear();
+        }
+        self.firsts.insert(key, first);
+    }
+
     /// Remembers a first fragment; gives a later one the ports of its first.
     fn complete(&mut self, packet: &mut Packet) {
         let key = FragmentKey::of(packet);
         if packet.fragment & FIRST != 0 {
-            if self.firsts.len() >= FIRSTS_MAX {
-                self.firsts.retain(|_, first| !first.is_over(self.now_ns));
-            }
-            if self.firsts.len() >= FIRSTS_MAX {
-                self.firsts.clear();
-            }
-            self.firsts.insert(key, FirstFragment::of(packet, self.now_ns));
+            self.remember(key, FirstFragment::of(packet, self.now_ns));
         } else if packet.fragment & LATER != 0
             && let Some(first) = self.firsts.get_mut(&key)
         {
@@ -105,7 +142,7 @@ impl Table {
         }
     }
 
-    fn packet(&mut self, packet: &Packet, time_ns: u64, bytes: u64, sink: Sink<'_>) {
+    fn packet(&mut self, packet: &Packet, around: Option<&Around>, time_ns: u64, bytes: u64, sink: Sink<'_>) {
         let (key, direction) = packet.key();
         let sight =
             Sight { hook: side_of(packet), ifindex: 0, now_ns: time_ns, packets: 1, bytes, generation: 0 };
@@ -123,11 +160,12 @@ impl Table {
                 self.ledger.table_full += 1;
                 self.counters.alone_packets += 1;
                 self.counters.alone_bytes += bytes;
-                return self.send(&alone(packet, &key, direction, &sight, id), sink);
+                return self.send(&alone(packet, around, &key, direction, &sight, id), sink);
             }
         };
         let Some((_, entry)) = self.open.get_mut(&id) else { return };
         add(entry, direction, packet, &sight);
+        note_around(entry, direction, packet, around);
         self.counters.counted_packets += 1;
         self.counters.counted_bytes += bytes;
         if wants_report(entry, direction, time_ns, self.timeouts.spacing(), self.report_start) {
@@ -228,33 +266,37 @@ fn delta(report: &Report) -> (u64, u64) {
     })
 }
 
-/// The packet, and its layer-2 bytes. Cooked and loopback headers are the capture's, never on a wire: not counted.
-fn parse(frame: &Frame<'_>) -> (Result<Packet, Reason>, u64) {
-    let whole = frame.length as u64;
-    let inner = |header: usize| {
-        let data = frame.data.get(header..).unwrap_or_default();
-        let length = frame.length.saturating_sub(header);
-        (parse_raw_ip(&Slice { bytes: data, length }), length as u64)
+/// The packet, its layer-2 bytes, and the bytes that it was read from. Cooked and loopback headers are the capture's,
+/// never on a wire: not counted.
+fn parse<'a>(frame: &Frame<'a>) -> (Result<Packet, Reason>, u64, Slice<'a>) {
+    let behind = |header: usize| Slice {
+        bytes: frame.data.get(header..).unwrap_or_default(),
+        length: frame.length.saturating_sub(header),
     };
-    match frame.link {
-        Link::Ethernet => (parse_ethernet(&Slice { bytes: frame.data, length: frame.length }), whole),
-        Link::RawIp => inner(0),
-        Link::Null => inner(4),
+    let (slice, refused) = match frame.link {
+        Link::Ethernet => {
+            let slice = behind(0);
+            return (parse_ethernet(&slice), slice.length as u64, slice);
+        }
+        Link::RawIp => (behind(0), None),
+        Link::Null => (behind(4), None),
         Link::Cooked { header, ethertype } => {
             let kind = frame
                 .data
                 .get(ethertype..ethertype + 2)
                 .map(|kind| [kind.first().copied(), kind.last().copied()]);
-            let length = frame.length.saturating_sub(header) as u64;
-            match kind {
-                None => (Err(Reason::TruncatedLink), length),
-                Some([Some(0x08), Some(0x00)] | [Some(0x86), Some(0xdd)]) => inner(header),
-                Some([Some(0x08), Some(0x06)]) => (Err(Reason::Arp), length),
-                Some([Some(0..=0x05), _]) => (Err(Reason::Llc), length),
-                Some(_) => (Err(Reason::OtherEthertype), length),
-            }
+            let refused = match kind {
+                None => Some(Reason::TruncatedLink),
+                Some([Some(0x08), Some(0x00)] | [Some(0x86), Some(0xdd)]) => None,
+                Some([Some(0x08), Some(0x06)]) => Some(Reason::Arp),
+                Some([Some(0..=0x05), _]) => Some(Reason::Llc),
+                Some(_) => Some(Reason::OtherEthertype),
+            };
+            (behind(header), refused)
         }
-    }
+    };
+    let parsed = refused.map_or_else(|| parse_raw_ip(&slice), Err);
+    (parsed, slice.length as u64, slice)
 }
 
 /// A capture does not say which way a packet went through the node.

@@ -17,6 +17,8 @@ pub(super) fn flow() -> Flow {
         duplicate: false,
         fragment: false,
         rtt_ns: 0,
+        vlans: [0; 2],
+        tunnel: None,
         source: "10.1.2.3".parse().unwrap(),
         destination: "192.168.7.9".parse().unwrap(),
         protocol: 6,
