@@ -98,12 +98,36 @@ pub(crate) fn live_or_enter(
     sight: &Sight,
 ) -> Result<*mut FlowEntry, NoPlace> {
     if let Some(entry) = found {
-        if tag_of(entry) == tag {
+        #[cfg(feature = "slow")]
+        spin();
+        if is_live(entry, tag) {
+            #[cfg(feature = "slow")]
+            spin();
             return Ok(entry);
         }
         return wait_for_tag(key, tag);
     }
     enter(key, tag, direction, packet, sight)
+}
+
+/// Whether a packet of the key with this tag may be added.
+#[inline(always)]
+fn is_live(entry: *mut FlowEntry, tag: u32) -> bool {
+    if cfg!(feature = "boolean-mark") { tag_of(entry) != 0 } else { tag_of(entry) == tag }
+}
+
+/// 1.5 us, so that a race which is rare becomes one that is seen.
+#[cfg(feature = "slow")]
+#[inline(always)]
+fn spin() {
+    use aya_ebpf::helpers::bpf_ktime_get_ns;
+    // SAFETY: a helper without arguments, here and below.
+    let until_ns = unsafe { bpf_ktime_get_ns() } + 1_500;
+    for _ in 0..128 {
+        if unsafe { bpf_ktime_get_ns() } >= until_ns {
+            break;
+        }
+    }
 }
 
 #[inline(always)]

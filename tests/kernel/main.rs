@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod counting;
+mod draining;
 mod end_to_end;
 mod fragments;
 mod generations;

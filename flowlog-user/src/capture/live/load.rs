@@ -129,7 +129,7 @@ fn load_object(options: &Options, pins: Option<&Pins>) -> Result<Ebpf, Error> {
         .override_global(names::GLOBAL_CPUS, &cpus, true)
         .map_max_entries(names::FLOWS, options.table_entries)
         .map_max_entries(names::RING, options.ring_bytes)
-        .load(OBJECT)
+        .load(options.object.as_deref().unwrap_or(OBJECT))
         .map_err(|error| failed(with_causes(&error)))
 }
 

@@ -52,7 +52,7 @@ use watched::Watched;
 pub use error::Error;
 pub use keeping::Lost;
 pub use memory::Memory;
-pub use options::{HookMode, Options};
+pub use options::{HookMode, Options, Removal};
 
 /// Pause after a drain that found something.
 const PAUSE_SHORTEST: Duration = Duration::from_millis(1);

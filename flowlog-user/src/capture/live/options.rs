@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use flowlog_ebpf::Timeouts;
 
@@ -58,6 +59,22 @@ pub struct Options {
     pub pin: Option<PathBuf>,
     /// Nanoseconds in which the whole table is looked through for what is over.
     pub sweep_ns: u64,
+    /// How entries leave the table.
+    pub removal: Removal,
+    /// The eBPF object, where it is not the one that this program carries.
+    pub object: Option<Arc<[u8]>>,
+}
+
+/// How entries leave the flow table. All but the first are wrong: they are there to show that the tests would notice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Removal {
+    /// Marked, and after a grace period read and deleted.
+    #[default]
+    Exact,
+    /// Marked, read and deleted: programs that saw the mark missing may still add.
+    WithoutGrace,
+    /// Read and deleted.
+    Unmarked,
 }
 
 impl Default for Options {
@@ -76,6 +93,8 @@ impl Default for Options {
             only: false,
             pin: None,
             sweep_ns: 1_000_000_000,
+            removal: Removal::Exact,
+            object: None,
         }
     }
 }

@@ -9,7 +9,7 @@ use zerocopy::{FromBytes as _, IntoBytes as _};
 use super::keeping::told_by;
 use super::load::{FlowMap, program, with_causes};
 use super::sweep::Totals;
-use super::{Error, Live, ledger};
+use super::{Error, Live, Removal, ledger};
 use crate::capture::{Captured, Sink};
 use crate::record::EndReason;
 
@@ -26,22 +26,32 @@ impl Live {
         let (watched, timeouts) = (&self.watched, &self.options.timeouts);
         let some_left = watched.some_left();
         let pass_ns = self.options.sweep_ns;
-        let over = self.sweep.slice(&self.loaded.flows_fd, live, (now_ns, pass_ns), |key, entry| {
-            if some_left && watched.all_left(entry) {
-                Some(EndReason::Unwatched)
-            } else {
-                expired(key, entry, now_ns, timeouts).then_some(EndReason::Idle)
-            }
-        })?;
+        let over = self.sweep.slice(
+            &self.loaded.flows_fd,
+            live,
+            kernel.connections,
+            (now_ns, pass_ns),
+            |key, entry| {
+                if some_left && watched.all_left(entry) {
+                    Some(EndReason::Unwatched)
+                } else {
+                    expired(key, entry, now_ns, timeouts).then_some(EndReason::Idle)
+                }
+            },
+        )?;
         if over.is_empty() {
             return Ok(0);
         }
         let keys: Vec<FlowKey> = over.iter().map(|(key, _)| *key).collect();
-        for keys in keys.chunks(names::MARK_KEYS_MAX) {
-            self.mark(keys)?;
+        if self.options.removal != Removal::Unmarked {
+            for keys in keys.chunks(names::MARK_KEYS_MAX) {
+                self.mark(keys)?;
+            }
         }
-        // A program that saw a tag before it was taken away may still add, and report, until this returns.
-        self.grace.wait().map_err(Error::GracePeriod)?;
+        if self.options.removal == Removal::Exact {
+            // A program that saw a tag before it was taken away may still add, and report, until this returns.
+            self.grace.wait().map_err(Error::GracePeriod)?;
+        }
         let taken = self.drain(sink);
         self.end_each(&over, sink)?;
         Ok(taken)

@@ -44,6 +44,12 @@ pub(super) struct Sweep {
     /// Entries are read under their locks.
     locked: bool,
     pass: Totals,
+    /// Entries met in this pass.
+    met: usize,
+    /// How many connections had ever begun when a whole pass began that met none.
+    empty_at: Option<u64>,
+    /// The same of the pass that is under way.
+    began_at: u64,
     /// Unreported in the table as of the last whole pass.
     pub(super) unreported: Totals,
 }
@@ -64,30 +70,36 @@ impl Sweep {
         now_ns >= self.due_ns
     }
 
-    /// Looks at the next slice and gives what is over, and why. `live`: about how many entries there are; `pass_ns`: the
+    /// Looks at the next slice and gives what is over, and why. `live`: about how many entries there are; `began`: how
+    /// many connections have ever begun, since an empty table is not looked at again before another has; `pass_ns`: the
     /// time for all of them.
     pub(super) fn slice(
         &mut self,
         flows: impl AsFd,
         live: u64,
+        began: u64,
         (now_ns, pass_ns): (u64, u64),
         is_over: impl Fn(&FlowKey, &FlowEntry) -> Option<EndReason>,
     ) -> Result<Vec<(FlowKey, EndReason)>, Error> {
         let (entries, slices) = cut(live);
         self.due_ns = now_ns + pass_ns / slices;
-        if live == 0 && self.cursor.is_none() {
-            self.unreported = Totals::default();
-            return Ok(Vec::new());
+        if self.cursor.is_none() {
+            if self.empty_at == Some(began) {
+                return Ok(Vec::new());
+            }
+            (self.met, self.began_at) = (0, began);
         }
         self.grow(entries);
         let mut over = Vec::new();
-        let mut pass = self.pass;
+        let (mut pass, mut met) = (self.pass, self.met);
         self.next(&flows, |key, entry| {
+            met += 1;
             pass.add(Totals::unreported(entry));
             over.extend(is_over(key, entry).map(|reason| (*key, reason)));
         })?;
-        self.pass = pass;
+        (self.pass, self.met) = (pass, met);
         if self.cursor.is_none() {
+            self.empty_at = (met == 0).then_some(self.began_at);
             self.unreported = std::mem::take(&mut self.pass);
         }
         Ok(over)
