@@ -42,6 +42,15 @@ pub const CONFIG_DEPTH_MAX: usize = 64;
 /// Nodes of a task file that aliases (`*name`) may add: enough for shared lists, too few for a file that explodes.
 pub const CONFIG_ALIAS_NODES_MAX: usize = 10_000;
 
+/// Bytes of keys and connections that one task's `fieldAggregate` remembers; records of further ones share a line.
+pub const AGGREGATE_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of aggregated lines that are handed to the writer together.
+pub const AGGREGATE_CHUNK_BYTES: usize = 256 << 10;
+
+/// Milliseconds that a task's `aggregationInterval` must have.
+pub const AGGREGATION_INTERVAL_MS_MIN: u64 = 10;
+
 /// Milliseconds that a task's `updateInterval` must have.
 pub const UPDATE_INTERVAL_MS_MIN: u64 = 1_000;
 

@@ -22,7 +22,9 @@ fn main() -> ExitCode {
         Command::Verify(verify) => cli::verify::verify(&verify),
         Command::Replay(replay) => cli::replay::replay(&replay),
         Command::Explain(explain) => cli::explain::explain(&explain),
+        Command::Status(status) => cli::status::status(&status),
         Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),
+        Command::Schema(schema) => cli::schema::schema(&schema),
         Command::Completions(completions) => cli::completions::completions(&completions),
     };
     match outcome {

@@ -1,7 +1,7 @@
 //! The daemon's counters. Every record of a task ends in exactly one of them.
 //!
 //! In: increments from the data plane. Out: snapshots that close: `decoded = matched + not_matched` and
-//! `matched = written + queued + dropped`. What never happens here: I/O.
+//! `matched + aggregates = written + queued + dropped + rate_limited + aggregated`. What never happens here: I/O.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,6 +62,12 @@ pub struct TaskCounters {
     pub disk_bytes: Counter,
     /// Left out because the task's `rateLimit` was reached.
     pub rate_limited: Counter,
+    /// Records that went into an aggregated line instead of one of their own.
+    pub aggregated: Counter,
+    /// Aggregated lines made of them.
+    pub aggregates: Counter,
+    /// Of the records, those for whose key there was no room: they share the overflow line.
+    pub aggregate_overflow: Counter,
     /// Bytes of lines that wait for the task's writer.
     pub queued_bytes: Gauge,
     /// Dropped because the task's queue was full.

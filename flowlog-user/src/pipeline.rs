@@ -19,8 +19,10 @@ use crate::encode::{foreign, json};
 use crate::enrich::Enricher;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
-use crate::record::{Flow, Foreign, Node};
-use crate::task::{Closing, Earlier, Finished, Overflow, Phase, Plan, Planned, RateLimit, Running, Spec};
+use crate::record::{Flow, Foreign, Node, Seen};
+use crate::task::{
+    Aggregator, Closing, Earlier, Finished, Overflow, Phase, Plan, Planned, RateLimit, Running, Spec,
+};
 use crate::write::{Chunk, Error, Roots};
 
 pub use stage::{Built, Seat, Stage, Swap};
@@ -39,8 +41,15 @@ pub struct Batch {
 struct Lane {
     planned: Planned,
     mask: usize,
-    rate: Option<RateLimit>,
+    kept: Kept,
     running: Running,
+}
+
+/// What a task remembers from batch to batch.
+#[derive(Debug, Default)]
+struct Kept {
+    rate: Option<RateLimit>,
+    aggregator: Option<Aggregator>,
 }
 
 /// The tasks, ready for batches.
@@ -100,7 +109,7 @@ impl Pipeline {
                 continue;
             }
             match open(&planned.spec, roots, Arc::default()) {
-                Ok(running) => pipeline.seat(planned, None, running),
+                Ok(running) => pipeline.seat(planned, Kept::default(), running),
                 Err(error) => errors.push(error),
             }
         }
@@ -111,7 +120,7 @@ impl Pipeline {
         Err(errors)
     }
 
-    fn seat(&mut self, planned: Planned, rate: Option<RateLimit>, running: Running) {
+    fn seat(&mut self, planned: Planned, mut kept: Kept, running: Running) {
         let wanted = (planned.cadence, planned.mask);
         let mask = self.masks.iter().position(|mask| *mask == wanted).unwrap_or_else(|| {
             self.masks.push(wanted);
@@ -120,8 +129,15 @@ impl Pipeline {
         });
         // A limit that stays has been used up to where it was.
         let asked = planned.spec.rate_limit;
-        let rate = rate.filter(|rate| Some(rate.per_second()) == asked).or(asked.map(RateLimit::new));
-        self.lanes.push(Lane { planned, mask, rate, running });
+        let rate = kept.rate.filter(|rate| Some(rate.per_second()) == asked).or(asked.map(RateLimit::new));
+        // What was added up in another way is written as it was begun.
+        let asked = planned.spec.aggregation;
+        let stays = |aggregator: &Aggregator| Some(*aggregator.aggregation()) == asked;
+        if let Some(old) = kept.aggregator.take_if(|aggregator| !stays(aggregator)) {
+            give_out(Some(old), &running, self.overflow);
+        }
+        let aggregator = kept.aggregator.or(asked.map(Aggregator::new));
+        self.lanes.push(Lane { planned, mask, kept: Kept { rate, aggregator }, running });
     }
 
     /// Replaces the tasks, between two batches. Those that stay keep writer, counters and place; what is not in the
@@ -141,7 +157,7 @@ impl Pipeline {
             match seat {
                 Seat::Keep(name) => {
                     if let Some(lane) = before.remove(&name) {
-                        self.seat(lane.planned, lane.rate, lane.running);
+                        self.seat(lane.planned, lane.kept, lane.running);
                     }
                 }
                 Seat::Change(planned) => {
@@ -149,14 +165,16 @@ impl Pipeline {
                         if planned.spec.file != lane.planned.spec.file {
                             lane.running.reshape(planned.spec.file.clone());
                         }
-                        self.seat(*planned, lane.rate, lane.running);
+                        self.seat(*planned, lane.kept, lane.running);
                     }
                 }
-                Seat::Open(planned, running) => self.seat(*planned, None, running),
+                Seat::Open(planned, running) => self.seat(*planned, Kept::default(), running),
                 Seat::OpenLater(planned, counters) => late.push((*planned, counters)),
             }
         }
+        let overflow = self.overflow;
         let leaving = before.into_values().map(|lane| {
+            give_out(lane.kept.aggregator, &lane.running, overflow);
             let ended = lane.planned.spec.phase(wall_ns()) == Phase::Ended;
             let why =
                 if ended { "the task's end has come" } else { "the task was removed or its file moved" };
@@ -175,7 +193,7 @@ impl Pipeline {
         applied.closing.extend(awaited.into_iter().map(|(_, closing)| closing));
         for (planned, counters) in late {
             match open(&planned.spec, &self.roots, counters) {
-                Ok(running) => self.seat(planned, None, running),
+                Ok(running) => self.seat(planned, Kept::default(), running),
                 Err(error) => applied.failed.push((planned.spec.name, error)),
             }
         }
@@ -196,13 +214,15 @@ impl Pipeline {
         }
         let clock = self.clock();
         let staying: HashSet<&str> = swap.seats.iter().map(Seat::name).collect();
-        for Lane { planned, mask, rate, running } in &mut self.lanes {
+        for Lane { planned, mask, kept, running } in &mut self.lanes {
             if staying.contains(planned.spec.name.as_str()) {
                 continue;
             }
             let Some(flows) = last.flows.get(usize::from(planned.cadence)) else { continue };
             let Some(lines) = self.lines.get_mut(*mask) else { continue };
-            if let Some(chunk) = take(flows, &last.node, planned, (running, rate, clock), lines) {
+            if let Some(chunk) =
+                take(flows, &last.node, planned, (running, kept, clock, self.overflow), lines)
+            {
                 running.write(chunk, self.overflow);
             }
         }
@@ -217,14 +237,16 @@ impl Pipeline {
             lines.clear();
         }
         let (now_ns, clock) = (wall_ns() - LATE_NS, self.clock());
-        for Lane { planned, mask, rate, running } in &mut self.lanes {
+        for Lane { planned, mask, kept, running } in &mut self.lanes {
             // The control plane takes it out at its end, with its last records; if it cannot, nothing more is written.
             if planned.spec.phase(now_ns) == Phase::Ended {
                 continue;
             }
             let Some(flows) = batch.flows.get(usize::from(planned.cadence)) else { continue };
             let Some(lines) = self.lines.get_mut(*mask) else { continue };
-            if let Some(chunk) = take(flows, &batch.node, planned, (running, rate, clock), lines) {
+            if let Some(chunk) =
+                take(flows, &batch.node, planned, (running, kept, clock, self.overflow), lines)
+            {
                 running.write(chunk, self.overflow);
             }
         }
@@ -237,13 +259,22 @@ impl Pipeline {
             lines.clear();
         }
         let now_ns = wall_ns();
-        for Lane { planned, mask, rate, running } in &mut self.lanes {
+        for Lane { planned, mask, kept, running } in &mut self.lanes {
             if planned.spec.phase(now_ns) == Phase::Ended {
                 continue;
             }
             let Some(lines) = self.lines.get_mut(*mask) else { continue };
             let (filter, mask) = (&planned.filter, &planned.mask);
-            let chunk = collect(events, (running, rate, None), |at, event, chunk| {
+            let to = (&*running, kept, None, self.overflow);
+            let add = |aggregator: &mut Aggregator, event: &Foreign, common: &[u8], times| {
+                // What is no flow is written at once, as Hubble does.
+                let flow = event.flow().is_some();
+                if flow {
+                    aggregator.add(common, event, times, running.counters());
+                }
+                flow
+            };
+            let chunk = collect(events, to, add, |at, event, chunk| {
                 if !filter.takes(event) {
                     return None;
                 }
@@ -262,6 +293,21 @@ impl Pipeline {
         self.running().for_each(|running| running.note_lost(lost.clone()));
     }
 
+    /// Writes what tasks have added up over intervals that are over. How long until the next one is.
+    pub fn give_out(&mut self) -> Option<Duration> {
+        let now_ns = self.clock()?;
+        let mut next: Option<i64> = None;
+        for Lane { kept, running, .. } in &mut self.lanes {
+            let Some(aggregator) = &mut kept.aggregator else { continue };
+            for chunk in aggregator.due(now_ns, running.counters()) {
+                running.write(chunk, self.overflow);
+            }
+            next = next.into_iter().chain(aggregator.until_ns()).min();
+        }
+        let left_ns = u64::try_from(next?.saturating_sub(now_ns)).unwrap_or(0);
+        Some(Duration::from_nanos(left_ns))
+    }
+
     /// Tasks that are running.
     pub fn running(&self) -> impl Iterator<Item = &Running> {
         self.lanes.iter().map(|lane| &lane.running)
@@ -275,7 +321,12 @@ impl Pipeline {
             if self.recorded || replayed { running.close_because("") } else { running.close() }
         };
         // All are told before any is waited for: one that hangs must not keep the others from closing.
-        let closing: Vec<Closing> = self.lanes.into_iter().map(|lane| close(lane.running)).collect();
+        let overflow = self.overflow;
+        let give_out_and_close = |lane: Lane| {
+            give_out(lane.kept.aggregator, &lane.running, overflow);
+            close(lane.running)
+        };
+        let closing: Vec<Closing> = self.lanes.into_iter().map(give_out_and_close).collect();
         closing.into_iter().map(Closing::wait).collect()
     }
 }
@@ -293,12 +344,27 @@ fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<
     Ok(running)
 }
 
-/// Where a task's records go: its writer, its limit, and the time by which that is kept (`None`: the records' own).
-type To<'a> = (&'a Running, &'a mut Option<RateLimit>, Option<i64>);
+/// Writes what a task has added up.
+fn give_out(aggregator: Option<Aggregator>, running: &Running, overflow: Overflow) {
+    if let Some(mut aggregator) = aggregator {
+        for chunk in aggregator.flush(running.counters()) {
+            running.write(chunk, overflow);
+        }
+    }
+}
+
+/// Where a task's records go: its writer, what it remembers, the time by which that is kept (`None`: the records' own),
+/// and what to do when the writer is behind.
+type To<'a> = (&'a Running, &'a mut Kept, Option<i64>, Overflow);
 
 /// The records of one task from one batch; counts every flow.
 fn take(flows: &[Flow], node: &Node, task: &Planned, to: To<'_>, lines: &mut Lines) -> Option<Chunk> {
-    collect(flows, to, |at, flow, chunk| {
+    let counters = to.0.counters();
+    let add = |aggregator: &mut Aggregator, flow: &Flow, common: &[u8], times| {
+        aggregator.add(common, &Seen { flow, node }, times, counters);
+        true
+    };
+    collect(flows, to, add, |at, flow, chunk| {
         if !task.filter.matches(flow, node) {
             return None;
         }
@@ -308,19 +374,30 @@ fn take(flows: &[Flow], node: &Node, task: &Planned, to: To<'_>, lines: &mut Lin
 }
 
 /// Collects the lines of the records that a task takes; `line` appends one and says its time and when
-/// its interval began. Counts every record.
+/// its interval began; `add` adds it up instead, where it can be. Counts every record.
 fn collect<R>(
     shown: &[R],
-    (running, rate, clock): To<'_>,
+    (running, kept, clock, overflow): To<'_>,
+    add: impl Fn(&mut Aggregator, &R, &[u8], (i64, i64)) -> bool,
     mut line: impl FnMut(usize, &R, &mut Vec<u8>) -> Option<(i64, i64)>,
 ) -> Option<Chunk> {
     let mut chunk = Vec::new();
-    let (mut records, mut limited) = (0_u32, 0_u64);
+    let (mut records, mut limited, mut added) = (0_u32, 0_u64, 0_u64);
     let mut times: Option<(i64, i64, i64)> = None;
     for (at, record) in shown.iter().enumerate() {
         let begin = chunk.len();
         let Some((time_ns, from_ns)) = line(at, record, &mut chunk) else { continue };
-        if let Some(rate) = rate
+        if let Some(aggregator) = &mut kept.aggregator {
+            for chunk in aggregator.due(clock.unwrap_or(time_ns), running.counters()) {
+                running.write(chunk, overflow);
+            }
+            if add(aggregator, record, chunk.get(begin..).unwrap_or_default(), (time_ns, from_ns)) {
+                chunk.truncate(begin);
+                added += 1;
+                continue;
+            }
+        }
+        if let Some(rate) = &mut kept.rate
             && !rate.passes(clock.unwrap_or(time_ns))
         {
             chunk.truncate(begin);
@@ -332,7 +409,7 @@ fn collect<R>(
         times = Some((first.min(time_ns), last.max(time_ns), from.min(from_ns)));
     }
     let counters = running.counters();
-    let (decoded, matched) = (shown.len() as u64, u64::from(records) + limited);
+    let (decoded, matched) = (shown.len() as u64, u64::from(records) + limited + added);
     counters.rate_limited.add(limited);
     counters.decoded.add(decoded);
     counters.matched.add(matched);

@@ -3,8 +3,12 @@
 //! In: built by `config` (the only one that knows YAML). Out: nodes with file, line, column and key path, and
 //! [`Problems`], the list of everything that is wrong. What never happens here: I/O, stopping at the first error.
 
+mod shape;
+
 use std::fmt;
 use std::sync::Arc;
+
+pub use shape::Shape;
 
 /// Where a node stands. Line and column count from 1; 0 stands for the file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,6 +5,7 @@
 //! the same rounds, because machines are shared and no figure of yesterday's can be compared with today's.
 
 mod noise;
+mod reload;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ pub(crate) struct Bench {
 }
 
 /// All benches, in the order in which they run when none is named.
-const BENCHES: &[Bench] = &[noise::BENCH];
+const BENCHES: &[Bench] = &[noise::BENCH, reload::BENCH];
 
 /// What the command line asks for.
 pub(crate) struct Settings {

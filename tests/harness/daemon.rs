@@ -64,8 +64,27 @@ impl Daemon {
     /// # Errors
     /// When the process cannot be started.
     pub fn spawn(netns: &Netns, tasks: &Path, logs: &Path, more: &[&str]) -> Result<Self> {
-        let mut command: Command = netns.command(binary().to_str().context("a plain path")?);
+        Self::spawn_through(netns, &[], tasks, logs, more)
+    }
+
+    /// The same behind a program that becomes it, with its arguments.
+    ///
+    /// # Errors
+    /// As [`Self::spawn`].
+    pub fn spawn_through(
+        netns: &Netns,
+        prefix: &[&str],
+        tasks: &Path,
+        logs: &Path,
+        more: &[&str],
+    ) -> Result<Self> {
+        let binary = binary();
+        let words: Vec<&str> =
+            prefix.iter().copied().chain([binary.to_str().context("a plain path")?]).collect();
+        let (program, arguments) = words.split_first().context("a program")?;
+        let mut command: Command = netns.command(program);
         command
+            .args(arguments)
             .arg("run")
             .arg("--tasks")
             .arg(tasks)
@@ -73,7 +92,10 @@ impl Daemon {
             .arg(logs)
             .arg("--state-dir")
             .arg(logs.with_file_name("state"))
+            // Namespaces share /run; and loopback may be down; whoever asks for a place of its own gets it through `more`.
             .args(["-o", "json"])
+            .env("FLOWLOG_SOCKET", "none")
+            .env("FLOWLOG_LISTEN", "none")
             .args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().context("cannot start flowlog")?;

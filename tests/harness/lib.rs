@@ -4,7 +4,10 @@
 
 pub mod bpffs;
 pub mod capture;
+pub mod corpus;
 pub mod daemon;
+pub mod guest;
+pub mod http;
 pub mod measure;
 pub mod netns;
 pub mod records;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use aya::programs::{SchedClassifier, TcAttachType};
 use flowlog_tests::daemon::{Daemon, PATIENCE, binary};
+use flowlog_tests::guest::{emulated, hooks};
 use flowlog_tests::netns::{FAR, INTERFACE, Netns, Pair, run};
 use flowlog_tests::records::{Record, all, files, sums, zstdcat};
 use flowlog_tests::traffic::{ping, udp};
@@ -22,6 +23,9 @@ fn attached(netns: &Netns) -> Result<usize> {
     let filters = filters.into_iter().filter_map(Result::ok).collect::<String>();
     let tcx = netns.enter(|| -> Result<usize> {
         let mut ours = 0;
+        if !hooks().contains(&"tcx") {
+            return Ok(0);
+        }
         for side in [TcAttachType::Ingress, TcAttachType::Egress] {
             let (_, programs) = SchedClassifier::query_tcx(INTERFACE, side)?;
             ours += programs
@@ -48,6 +52,9 @@ fn until(what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
 #[test]
 fn both_signals_and_the_clock_stop_it_in_order_and_nothing_stays_attached() -> Result<()> {
     for (hook, stop) in [("tcx", Some(Signal::TERM)), ("clsact", Some(Signal::INT)), ("auto", None)] {
+        if hook == "tcx" && !hooks().contains(&hook) {
+            continue;
+        }
         let folder = tempfile::tempdir()?;
         let logs = folder.path().join("logs");
         let pair = Pair::new(false)?;
@@ -80,7 +87,7 @@ fn both_signals_and_the_clock_stop_it_in_order_and_nothing_stays_attached() -> R
 
 #[test]
 fn a_killed_daemon_leaves_readable_files_and_the_next_one_cleans_up() -> Result<()> {
-    for hook in ["clsact", "tcx"] {
+    for hook in hooks() {
         let folder = tempfile::tempdir()?;
         let logs = folder.path().join("logs");
         let pair = Pair::new(false)?;
@@ -94,7 +101,7 @@ fn a_killed_daemon_leaves_readable_files_and_the_next_one_cleans_up() -> Result<
         drop(daemon);
         ensure!(zstdcat(&live, false)?.len() == 2, "the flushed records are gone");
         let left = attached(&pair.near)?;
-        ensure!((left > 0) == (hook == "clsact"), "{hook}: {left} programs are left");
+        ensure!((left > 0) == (*hook == "clsact"), "{hook}: {left} programs are left");
 
         let mut daemon = Daemon::spawn(&pair.near, &tasks, &logs, &["--hook", hook])?;
         daemon.wait_for("did not close its file")?;
@@ -150,6 +157,9 @@ fn the_first_record_is_on_disk_within_two_seconds_and_idling_costs_next_to_nothi
     let mut pinging = pinging;
     pinging.kill()?;
     pinging.wait()?;
+    if emulated("how long the start takes, and what idling costs") {
+        return daemon.stop()?.check();
+    }
     ensure!(took < Duration::from_secs(2), "the first record took {took:?}");
 
     let pid = daemon.pid();

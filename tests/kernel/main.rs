@@ -2,6 +2,7 @@
 //! root. `end_to_end` and `lifecycle` run the daemon between hosts of their own; the rest attaches nothing.
 #![cfg(test)]
 
+mod confined;
 mod counting;
 mod draining;
 mod end_to_end;
@@ -21,4 +22,5 @@ mod reload;
 mod removal;
 mod reporting;
 mod reusing;
+mod serving;
 mod tunnels;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use flowlog_tests::daemon::{Daemon, Ended, PATIENCE};
+use flowlog_tests::guest::emulated;
 use flowlog_tests::netns::{FAR, Pair};
 use flowlog_tests::records::{all, files, sums};
 use flowlog_tests::traffic::udp;
@@ -196,6 +197,9 @@ fn a_swapped_config_map_reloads_exactly_once_and_soon() -> Result<()> {
     let changed = bench.audit("changed")?;
     ensure!(changed.len() == 100 && changed.iter().all(|line| line["task"] == "t0"));
     ensure!(bench.audit("file_rejected")?.is_empty() && bench.audit("removed")?.is_empty());
+    if emulated("how long a reload takes") {
+        return Ok(());
+    }
     // The target, 100 ms at p99, is for a machine that is not saturated, which one that runs tests is.
     ensure!(median < Duration::from_millis(250), "median {median:?}, p99 {p99:?}");
     Ok(())
@@ -391,12 +395,11 @@ fn a_killed_daemon_starts_again_with_what_was_accepted_last() -> Result<()> {
     let bench = Bench::new()?;
     bench.write("a.yaml", &["{name: a, filePath: LOGS/a.log}"])?;
     bench.write("b.yaml", &["{name: b, filePath: LOGS/b.log}"])?;
-    let daemon = bench.start(&["--hook", "tcx"])?;
+    let daemon = bench.start(&[])?;
     daemon.signal(Signal::KILL)?;
     drop(daemon);
     fs::write(bench.path("tasks").join("a.yaml"), "flowLogs: 7")?;
-    let mut daemon =
-        Daemon::spawn(&bench.pair.near, &bench.path("tasks"), &bench.path("logs"), &["--hook", "tcx"])?;
+    let mut daemon = Daemon::spawn(&bench.pair.near, &bench.path("tasks"), &bench.path("logs"), &[])?;
     daemon.wait_for("its tasks run as they were accepted last")?;
     daemon.wait_for("\"watching\"")?;
     udp(&bench.pair, format!("{FAR}:6200").parse()?, 10, 100)?;

@@ -1,8 +1,11 @@
 //! Tests that need no privilege: captures through the same rooms, and the binary's manners.
 #![cfg(test)]
 
+mod aggregate;
 mod cat;
 mod check;
+mod corpus;
+mod deployment;
 mod explain;
 mod files;
 mod hubble;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use anyhow::Result;
 
-use crate::{bench, build, build_ebpf, run, say, setup, test, tidy};
+use crate::{bench, build, build_ebpf, corpus, run, say, setup, test, tidy, vm};
 
 /// One command: its name, what the overview says, its own help and what runs it.
 pub(crate) struct Command {
@@ -27,6 +27,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     build_ebpf::COMMAND,
     build::COMMAND,
     bench::COMMAND,
+    vm::COMMAND,
+    corpus::COMMAND,
     tidy::COMMAND,
     test::CI_COMMAND,
 ];

@@ -9,6 +9,7 @@ mod bench;
 mod build;
 mod build_ebpf;
 mod cli;
+mod corpus;
 mod counts;
 mod packages;
 mod run;
@@ -19,6 +20,7 @@ mod system;
 mod test;
 mod tidy;
 mod toolchain;
+mod vm;
 
 use std::process::ExitCode;
 

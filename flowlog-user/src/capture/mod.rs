@@ -53,6 +53,8 @@ pub struct CaptureLedger {
     pub table_packets: u64,
     /// Layer-2 bytes of the same.
     pub table_bytes: u64,
+    /// Connections in the table.
+    pub table_entries: u64,
     /// Records taken from the ring.
     pub ring_taken: u64,
     /// What daemons before this one took from the same tables.

@@ -1,8 +1,8 @@
 //! The threads of the data plane: one that drains the kernel, one that works through batches.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,18 @@ use flowlog_user::clock::{Clock, monotonic_ns};
 use flowlog_user::decode::{Cadences, Counts, Decoder, Flows};
 use flowlog_user::enrich;
 use flowlog_user::limits::CADENCES_MAX;
-use flowlog_user::metrics::TaskCounters;
 use flowlog_user::pipeline::{Applied, Batch, Pipeline, Swap};
 use flowlog_user::record::Node;
 use flowlog_user::record::rules::Rules;
+use flowlog_user::server::board::{Board, View};
+use flowlog_user::server::ledger::Books;
 use flowlog_user::task::{Earlier, Finished};
 
 use tokio::sync::oneshot;
 
 use super::Names;
 use super::live_line::Seen;
+use super::privileged::{Pending, Privileged};
 use super::settling::Settling;
 
 /// Flows that are handed on together.
@@ -35,39 +37,45 @@ const BATCHES_WAITING: usize = 16;
 /// How often the capture thread tells what it has seen.
 const TELL: Duration = Duration::from_millis(500);
 
-/// How long the capture thread waits at most while other tasks are on their way.
-const HURRY: Duration = Duration::from_millis(2);
+/// How long after a change of tasks the kernel goes on testing by rules that are wider than needed: changes come in
+/// series, and each narrowing would cost the next one a grace period.
+const NARROW_AFTER: Duration = Duration::from_millis(250);
 
 /// What the control plane and the data plane share.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     /// Set to stop in order.
     pub(crate) stop: AtomicBool,
-    /// Set while somebody looks at [`Control::seen`].
-    pub(crate) shown: AtomicBool,
-    /// Set while other tasks are on their way, so that they do not wait for an idle ring.
-    pub(crate) hurry: AtomicBool,
     /// Set when the capture has stopped by itself.
     pub(crate) failed: AtomicBool,
-    seen: Mutex<Seen>,
+    /// Where the capture thread tells what it has seen.
+    pub(crate) board: Arc<Board>,
 }
 
 impl Control {
     /// What has been seen so far.
     pub(crate) fn seen(&self) -> Seen {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tell(&self, seen: Seen) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        let mut seen = Seen::default();
+        if let Some(view) = self.board.view() {
+            seen.connections = view.books.capture.kernel.connections;
+            let packets = view.books.packets();
+            seen.shown = packets.seen.packets;
+            seen.packets = packets.counted.packets + packets.alone.packets;
+            seen.bytes = packets.counted.bytes + packets.alone.bytes;
+            seen.lost = packets.lost.packets;
+        }
+        for (_, task) in self.board.counters() {
+            seen.lost += task.dropped_queue_full.get() + task.dropped_write_error.get();
+        }
+        seen
     }
 }
 
 /// Other tasks from now on.
 pub(crate) struct Command {
-    /// For the kernel, before the change.
+    /// For the kernel, before the change: whatever the tasks before and the tasks after it want.
     pub(crate) widened: Rules,
-    /// For the kernel, after it.
+    /// For the kernel, some time after it.
     pub(crate) narrowed: Rules,
     /// For the pipeline.
     pub(crate) swap: Swap,
@@ -77,8 +85,6 @@ pub(crate) struct Command {
     pub(crate) leaving: [bool; CADENCES_MAX],
     /// A cadence begins.
     pub(crate) begins: bool,
-    /// Of the tasks that will run.
-    pub(crate) counters: Vec<Arc<TaskCounters>>,
     /// Told what the pipeline has left, once the tasks are in force.
     pub(crate) done: oneshot::Sender<Applied>,
 }
@@ -88,6 +94,18 @@ enum Work {
     Batch(Batch),
     Swap(Swap, Option<Batch>, oneshot::Sender<Applied>),
     Lost(Earlier),
+}
+
+/// The next work, and until it comes what tasks have added up; nothing when there will be no more.
+fn next(receiver: &Receiver<Work>, pipeline: &mut Pipeline) -> Option<Work> {
+    loop {
+        let Some(pause) = pipeline.give_out() else { return receiver.recv().ok() };
+        match receiver.recv_timeout(pause) {
+            Ok(work) => return Some(work),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
 }
 
 /// What is left when the data plane has stopped.
@@ -104,7 +122,7 @@ pub(crate) struct Done {
 }
 
 /// What the capturing thread leaves.
-struct Captures {
+pub(crate) struct Captures {
     ledger: CaptureLedger,
     counts: Counts,
     error: Option<anyhow::Error>,
@@ -113,18 +131,19 @@ struct Captures {
 }
 
 /// The running threads.
-#[derive(Debug)]
 pub(crate) struct DataPlane {
-    capture: JoinHandle<Captures>,
+    privileged: Privileged,
+    capture: Pending<Captures>,
     work: JoinHandle<Vec<Finished>>,
 }
 
 impl DataPlane {
-    /// Starts both threads.
+    /// Starts the capture on the thread that may capture, and the worker.
     ///
     /// # Errors
     /// When a thread cannot be started.
     pub(crate) fn start(
+        privileged: &Privileged,
         live: Live,
         mut pipeline: Pipeline,
         cadences: Cadences,
@@ -133,13 +152,12 @@ impl DataPlane {
         commands: Receiver<Command>,
     ) -> anyhow::Result<Self> {
         let (sender, receiver): (SyncSender<Work>, Receiver<Work>) = sync_channel(BATCHES_WAITING);
-        let tasks: Vec<_> = pipeline.running().map(|task| Arc::clone(task.counters())).collect();
         let settling = live.is_pinned().then(Settling::default);
         let done = settling.as_ref().map(Settling::done);
         let work = Builder::new()
             .name("flowlog-work".into())
             .spawn(move || {
-                for work in receiver {
+                while let Some(work) = next(&receiver, &mut pipeline) {
                     match work {
                         Work::Batch(batch) => {
                             pipeline.take(batch);
@@ -168,17 +186,14 @@ impl DataPlane {
             names,
             node,
             changes,
-            tasks,
             control,
             sender,
             commands,
+            narrow: None,
             settling,
         };
-        let capture = Builder::new()
-            .name("flowlog-capture".into())
-            .spawn(move || capture.run())
-            .context("cannot start a thread")?;
-        Ok(Self { capture, work })
+        let capture = privileged.run(move || capture.run());
+        Ok(Self { privileged: privileged.clone(), capture, work })
     }
 
     /// Waits until everything is drained and every file is closed.
@@ -186,13 +201,12 @@ impl DataPlane {
     /// # Errors
     /// When a thread has died.
     pub(crate) fn join(self) -> anyhow::Result<Done> {
-        let captured = self.capture.join();
+        let captured = self.capture.wait();
         let finished = self.work.join().map_err(|_| anyhow!("the working thread has died"))?;
-        let Captures { ledger, counts, error, live } =
-            captured.map_err(|_| anyhow!("the capturing thread has died"))?;
+        let Captures { ledger, counts, error, live } = captured?;
         if let Some(mut live) = live {
             // All of it is in closed files, or named there as dropped.
-            live.settle(live.taken(), Told::default())?;
+            self.privileged.run(move || live.settle(live.taken(), Told::default())).wait()??;
         }
         Ok(Done { capture: ledger, decode: counts, finished, error })
     }
@@ -207,12 +221,13 @@ struct Capture {
     node: Arc<Node>,
     /// [`Live::changes`] as of `node`.
     changes: u64,
-    tasks: Vec<Arc<TaskCounters>>,
     control: Arc<Control>,
     sender: SyncSender<Work>,
     commands: Receiver<Command>,
     /// Of pinned tables only.
     settling: Option<Settling>,
+    /// What the kernel is to test by, and from when.
+    narrow: Option<(Rules, Instant)>,
 }
 
 impl Capture {
@@ -243,7 +258,7 @@ impl Capture {
 
     /// Drains the kernel until told to stop.
     fn poll(&mut self, out: &mut Flows) -> anyhow::Result<()> {
-        let mut told = Instant::now();
+        let mut told: Option<Instant> = None;
         while !self.control.stop.load(Ordering::Relaxed) {
             let now = self.clock.again();
             if now.step_ns(self.clock).abs() > STEP_NS {
@@ -271,11 +286,12 @@ impl Capture {
             self.tell_lost();
             self.settle()?;
             self.obey()?;
-            if self.control.shown.load(Ordering::Relaxed) && told.elapsed() >= TELL {
-                told = Instant::now();
+            let quiet = self.narrow_when_due()?;
+            if told.is_none_or(|told| told.elapsed() >= TELL) {
+                told = Some(Instant::now());
                 self.tell()?;
             }
-            self.live.wait(if self.control.hurry.load(Ordering::Relaxed) { HURRY } else { TELL });
+            self.live.wait(quiet.min(TELL));
         }
         Ok(())
     }
@@ -284,20 +300,33 @@ impl Capture {
     /// counted and not yet reported is divided by a look at its table.
     fn obey(&mut self) -> Result<(), live::Error> {
         while let Ok(command) = self.commands.try_recv() {
-            self.live.set_rules(&command.widened)?;
+            self.live.widen_rules(&command.widened)?;
             let mut last = self.decoder.flows();
             if command.begins || command.leaving.contains(&true) {
                 let (decoder, clock) = (&mut self.decoder, self.clock);
                 self.live.standing(|report| decoder.stand(report, command.leaving, clock, &mut last))?;
             }
             self.decoder.change(command.cadences, monotonic_ns());
-            self.tasks = command.counters;
             let some = last.iter().any(|flows| !flows.is_empty());
             let last = some.then(|| Batch { flows: last, node: Arc::clone(&self.node) });
             let _ = self.sender.send(Work::Swap(command.swap, last, command.done));
-            self.live.set_rules(&command.narrowed)?;
+            self.narrow = Some((command.narrowed, Instant::now() + NARROW_AFTER));
         }
-        Ok(())
+        // Nobody waits for this one; the next change would have to.
+        self.live.settle_rules()
+    }
+
+    /// Lets the kernel reject what no task wants any more. How long until that is due.
+    fn narrow_when_due(&mut self) -> Result<Duration, live::Error> {
+        let Some((_, due)) = &self.narrow else { return Ok(Duration::MAX) };
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero()
+            && let Some((rules, _)) = self.narrow.take()
+        {
+            self.live.set_rules(&rules)?;
+            return Ok(Duration::MAX);
+        }
+        Ok(left)
     }
 
     /// Says in every file what daemons before this one lost.
@@ -310,7 +339,9 @@ impl Capture {
     /// Notes in the kernel how much is in files, for the daemon that comes when this one is killed.
     fn settle(&mut self) -> Result<(), live::Error> {
         let Some(settling) = &mut self.settling else { return Ok(()) };
-        if let Some((taken, held)) = settling.settled(&self.tasks) {
+        let board = &self.control.board;
+        let tasks = || board.counters().into_iter().map(|(_, counters)| counters).collect();
+        if let Some((taken, held)) = settling.settled(tasks) {
             self.live.settle(taken, held)?;
         }
         // After `hand_on`: all that was taken is on its way, but for what the decoder holds.
@@ -332,18 +363,10 @@ impl Capture {
     }
 
     fn tell(&self) -> Result<(), live::Error> {
-        let ledger = self.live.ledger()?;
-        let mut seen = Seen { connections: ledger.kernel.connections, ..Seen::default() };
-        for (_, _, counters) in &ledger.hooks {
-            seen.shown += counters.seen_packets;
-            seen.packets += counters.counted_packets + counters.alone_packets;
-            seen.bytes += counters.counted_bytes + counters.alone_bytes;
-            seen.lost += counters.lost_packets;
-        }
-        let dropped =
-            self.tasks.iter().map(|task| task.dropped_queue_full.get() + task.dropped_write_error.get());
-        seen.lost += dropped.sum::<u64>();
-        self.control.tell(seen);
+        // Before the kernel's counters, which run on: so more was sent than is decoded, never the other way round.
+        let decode = self.decoder.counts();
+        let books = Books { capture: self.live.ledger()?, decode, ..Books::default() };
+        self.control.board.tell(View { books, interfaces: self.live.interfaces(), taken: Instant::now() });
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use flowlog_user::config;
 use flowlog_user::read::{BadLine, Counts, event, flows};
 use flowlog_user::record::Foreign;
 use flowlog_user::task::Plan;
@@ -20,11 +21,14 @@ pub(crate) struct ExplainArgs {
     #[arg(long = "tasks", value_name = "PATH", required = true, env = "FLOWLOG_TASKS")]
     tasks: Vec<PathBuf>,
     /// A flow as Hubble prints it (`hubble observe -o json`, a line of a log); `-` reads lines from stdin.
-    #[arg(long, value_name = "JSON", required_unless_present = "kernel")]
+    #[arg(long, value_name = "JSON", required_unless_present_any = ["kernel", "normal"])]
     flow: Option<String>,
     /// Say instead which clauses of each task the kernel tests and which are left to userspace.
     #[arg(long, conflicts_with = "flow")]
     kernel: bool,
+    /// Print instead each task's normal form, a task file that means the same: proper names, defaults written out.
+    #[arg(long, conflicts_with_all = ["flow", "kernel"])]
+    normal: bool,
     /// Output format; JSON is a line for each flow.
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
@@ -37,6 +41,20 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let plan = tasks::load_for_recorded(&arguments.tasks)?;
     let mut out = stdout().lock();
+    if arguments.normal {
+        let forms: Vec<config::Normal> = plan.tasks.iter().map(|task| config::normal(&task.spec)).collect();
+        match arguments.output {
+            Format::Text => write!(out, "{}", config::yaml(&forms))?,
+            Format::Json => {
+                let forms = forms
+                    .into_iter()
+                    .map(|form| form.into_iter().map(|(key, value)| (key.to_owned(), value)));
+                let forms: Vec<Value> = forms.map(|form| Value::Object(form.collect())).collect();
+                writeln!(out, "{}", json!({ "flowLogs": forms }))?;
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let Some(flow) = arguments.flow.as_deref() else {
         divide(&plan, arguments.output, &mut out)?;
         return Ok(ExitCode::SUCCESS);

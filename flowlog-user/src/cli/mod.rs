@@ -6,6 +6,7 @@
 pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod completions;
+mod confine;
 mod data_plane;
 pub(crate) mod explain;
 mod flags;
@@ -13,11 +14,16 @@ pub(crate) mod interfaces;
 mod live_line;
 mod notes;
 pub(crate) mod open_files;
+mod privileged;
 mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod schema;
+mod serve;
 mod settling;
+pub(crate) mod status;
 mod summary;
+mod systemd;
 mod tasks;
 mod triggers;
 pub(crate) mod verify;
@@ -74,8 +80,12 @@ pub(crate) enum Command {
     Replay(replay::ReplayArgs),
     /// Say which tasks take a flow, and which clause of their filters decided.
     Explain(explain::ExplainArgs),
+    /// Ask the running daemon how it is: tasks, ledger, interfaces; exit code 0 when healthy.
+    Status(status::StatusArgs),
     /// List this machine's interfaces: role, and why some are left out.
     Interfaces(interfaces::InterfacesArgs),
+    /// Print the JSON schema of task files, for editors and CI, or a table of all keys.
+    Schema(schema::SchemaArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.
     Completions(completions::CompletionsArgs),
 }

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use anyhow::bail;
+use flowlog_user::capture::live::Waker;
 use flowlog_user::clock::{monotonic_ns, wall_ns};
 use flowlog_user::config::{Config, Decision, Look, News, Tasks};
 use flowlog_user::pipeline::{Applied, Built, Pipeline, Stage};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::audit::{Audit, Cause, list};
-use flowlog_user::server::tasks::TaskStates;
+use flowlog_user::server::board::Board;
 use flowlog_user::task::{Finished, Phase, Spec, rules};
 use flowlog_user::write::{Roots, StateDir};
 use tokio::sync::oneshot;
@@ -27,7 +28,7 @@ type Wanted = BTreeMap<String, Arc<Spec>>;
 pub(crate) struct Reload {
     config: Config,
     stage: Stage,
-    states: Arc<Mutex<TaskStates>>,
+    board: Arc<Board>,
     audit: Audit,
     notes: Notes,
     active_ns: u64,
@@ -36,7 +37,7 @@ pub(crate) struct Reload {
     /// Tasks that were refused, and tasks whose file could not be opened, with what was said of it.
     refused: BTreeMap<(String, PathBuf), String>,
     failed: BTreeMap<String, String>,
-    commands: Option<Sender<Command>>,
+    commands: Option<(Sender<Command>, Waker)>,
 }
 
 impl Reload {
@@ -50,11 +51,12 @@ impl Reload {
         state: Option<Arc<StateDir>>,
         active_ns: u64,
         pipeline: &mut Pipeline,
+        board: Arc<Board>,
     ) -> anyhow::Result<(Self, Built)> {
         let mut reload = Self {
             config: Config::new(paths.to_vec(), state.clone()),
             stage: Stage::new(roots),
-            states: Arc::default(),
+            board,
             audit: Audit::default(),
             notes: Notes::start(state)?,
             active_ns,
@@ -85,8 +87,8 @@ impl Reload {
     }
 
     /// From now on changes go through the data plane.
-    pub(crate) fn connect(&mut self, commands: Sender<Command>) {
-        self.commands = Some(commands);
+    pub(crate) fn connect(&mut self, commands: Sender<Command>, waker: Waker) {
+        self.commands = Some((commands, waker));
     }
 
     /// What the tasks that run want of the kernel.
@@ -123,7 +125,7 @@ impl Reload {
         let mut built = self.stage.build(&wanted);
         let mut applied = Applied::default();
         if built.changes
-            && let Some(commands) = &self.commands
+            && let Some((commands, waker)) = &self.commands
         {
             let (done, doing) = oneshot::channel();
             // Wide enough for both while the one becomes the other: nothing a task wants is ever rejected.
@@ -134,11 +136,11 @@ impl Reload {
                 cadences: cadences(&built.cadences, self.active_ns),
                 leaving: built.leaving,
                 begins: built.begins,
-                counters: std::mem::take(&mut built.counters),
                 done,
             };
             // Both fail only when the data plane has stopped, which ends the daemon.
             if commands.send(command).is_ok() {
+                waker.wake();
                 applied = doing.await.unwrap_or_default();
             }
             let running = self.stage.running().len();
@@ -173,6 +175,7 @@ impl Reload {
                     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
                 }
                 News::Rejected { file, problems, .. } => {
+                    self.board.reloads.failed.add(1);
                     for problem in problems {
                         tracing::error!(file = %file.display(), "not accepted, its tasks stay as they were: {problem}");
                     }
@@ -190,8 +193,12 @@ impl Reload {
         let known = std::mem::replace(&mut self.known, decision.tasks.clone());
         for (name, task) in &decision.tasks {
             match known.get(name).map(|old| old.spec.differences(&task.spec)) {
-                None => self.audit.task("accepted", cause, task, &self.config, &[]),
+                None => {
+                    self.board.reloads.added.add(1);
+                    self.audit.task("accepted", cause, task, &self.config, &[]);
+                }
                 Some(what) if !what.is_empty() => {
+                    self.board.reloads.updated.add(1);
                     self.audit.task("changed", cause, task, &self.config, &[("what", what.into())]);
                 }
                 Some(_) => {}
@@ -199,6 +206,7 @@ impl Reload {
         }
         for task in known.iter().filter(|(name, _)| !decision.tasks.contains_key(*name)).map(|(_, task)| task)
         {
+            self.board.reloads.removed.add(1);
             self.audit.task("removed", cause, task, &self.config, &[]);
         }
     }
@@ -212,6 +220,7 @@ impl Reload {
                 for line in &lines {
                     tracing::error!(task = task.spec.name, "refused, everything else goes on: {line}");
                 }
+                self.board.reloads.failed.add(1);
                 self.audit.task("rejected", cause, task, &self.config, &[("problems", list(problems))]);
             }
             refused.insert(key, lines.join("\n"));
@@ -238,13 +247,17 @@ impl Reload {
                 self.audit.task("failed", cause, task, &self.config, &[("error", why.as_str().into())]);
             }
         }
-        self.states.lock().unwrap_or_else(PoisonError::into_inner).update(
+        self.board.tasks.lock().unwrap_or_else(PoisonError::into_inner).update(
             &self.config,
             running,
             &failed,
-            |name| self.stage.trouble(name),
+            |name| self.stage.counters_of(name),
             now_ns,
         );
+        let mut applied_ns =
+            self.board.reloads.last_applied_ns.lock().unwrap_or_else(PoisonError::into_inner);
+        *applied_ns = now_ns;
+        drop(applied_ns);
         self.failed = failed;
         // After everything else: what was accepted is in force whether or not it can be written down.
         self.notes.send(self.config.unwritten(), self.audit.take());

@@ -11,21 +11,25 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use flowlog_user::capture::live::{self, HookMode, Live, Memory};
+use flowlog_user::clock::wall_ns;
 use flowlog_user::enrich::Enricher;
 use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
 use flowlog_user::pipeline::{Pipeline, files};
 use flowlog_user::record::rules::Rules;
+use flowlog_user::server::board::{Board, Facts};
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::Overflow;
 use flowlog_user::write::{Error, Lock, Roots, StateDir, namespace_lock};
 use jiff::SignedDuration;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::data_plane::{Control, DataPlane, Done};
 use super::live_line::LiveLine;
+use super::privileged::Privileged;
 use super::reload::Reload;
+use super::serve::ServeArgs;
 use super::triggers::Triggers;
-use super::{Format, NodeArgs, summary, tasks};
+use super::{Format, NodeArgs, confine, summary, systemd, tasks};
 
 /// How long a stop may take before another signal cuts it short.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -75,8 +79,10 @@ pub(crate) struct RunArgs {
     /// Where a packet that crosses several interfaces counts.
     #[arg(long, value_enum, default_value = "once", env = "FLOWLOG_OBSERVATION")]
     observation: Observation,
+    #[command(flatten)]
+    serve: ServeArgs,
     /// How programs are attached: TCX links where the kernel has them, else filters on clsact.
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", env = "FLOWLOG_HOOK")]
     hook: Hook,
 }
 
@@ -125,6 +131,7 @@ pub(crate) fn all(errors: &[Error]) -> anyhow::Error {
 /// When tasks are not valid, privileges or kernel are missing, a file cannot be opened, or an interface not attached;
 /// nothing stays attached or half written.
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
+    confine::keep_what_is_needed()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -199,43 +206,88 @@ fn state(arguments: &RunArgs) -> anyhow::Result<Option<Arc<StateDir>>> {
     }
 }
 
+/// The folders this daemon writes below.
+fn written<'a>(
+    arguments: &'a RunArgs,
+    with_state: bool,
+    socket: Option<&'a Path>,
+) -> impl Iterator<Item = &'a Path> {
+    let state = arguments.state_dir.as_deref().unwrap_or(Path::new(STATE_DIR));
+    arguments.log_root.iter().map(PathBuf::as_path).chain(with_state.then_some(state)).chain(socket)
+}
+
+fn facts(arguments: &RunArgs, node: &str) -> Facts {
+    Facts {
+        node: node.to_owned(),
+        table_entries_max: arguments.table_entries,
+        ring_bytes: arguments.ring_bytes,
+        started_ns: wall_ns(),
+    }
+}
+
 async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     // Before anything is attached or opened: from here on a signal means an orderly stop, or a reload.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let control = Arc::new(Control::default());
-    let mut triggers = Triggers::new(Arc::clone(&control))?;
+    let listeners = arguments.serve.listen().await?;
+    let node = arguments.node.full_name()?;
+    let board = Arc::new(Board::new(facts(arguments, &node)));
+    let control = Arc::new(Control { board: Arc::clone(&board), ..Control::default() });
+    let mut triggers = Triggers::new()?;
 
     let active_ns = arguments.node.timeouts().active_ns;
-    let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&arguments.node.full_name()?));
+    let privileged = Privileged::start()?;
+    let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&node));
+    let state = state(arguments)?;
+    let lock = only_one();
+    confine::keep_files_only()?;
+    confine::write_only_below(written(arguments, state.is_some(), listeners.socket_folder()))?;
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
     let (mut reload, built) =
-        Reload::start(&arguments.node.tasks, roots, state(arguments)?, active_ns, &mut pipeline)?;
-    let lock = only_one();
+        Reload::start(&arguments.node.tasks, roots, state, active_ns, &mut pipeline, Arc::clone(&board))?;
     let options = options(arguments, reload.rules(), lock.is_some());
     say_memory(&options);
-    let live = match Live::start(&options) {
+    let live = match privileged.run(move || Live::start(&options)).wait()? {
         Ok(live) => live,
         Err(error) => {
             pipeline.finish();
             return Err(error.into());
         }
     };
+    let pins = arguments.pin.clone();
+    privileged.run(move || confine::only_capture(pins.as_deref())).wait()??;
     let names = arguments.node.names();
     let (commands, obeyed) = channel();
-    reload.connect(commands);
+    let waker = live.waker();
+    reload.connect(commands, waker.clone());
     announce(&live, built.counters.len());
     if arguments.live {
         say_where(&reload.files());
     }
     let cadences = tasks::cadences(&built.cadences, active_ns);
-    let plane = DataPlane::start(live, pipeline, cadences, names, Arc::clone(&control), obeyed)?;
+    let plane = DataPlane::start(&privileged, live, pipeline, cadences, names, Arc::clone(&control), obeyed)?;
     triggers.before(reload.config());
     triggers.after(true, reload.next_phase_ns());
 
+    let _socket = listeners.serve(&board);
+    systemd::ready();
+    serve(arguments, &control, &mut triggers, &mut reload, [&mut interrupt, &mut terminate]).await;
+    systemd::stopping();
+    control.stop.store(true, Ordering::Relaxed);
+    waker.wake();
+    stop(plane, reload, arguments.output).await
+}
+
+/// Takes changes of the tasks and shows what is seen, until somebody or something says stop.
+async fn serve(
+    arguments: &RunArgs,
+    control: &Control,
+    triggers: &mut Triggers,
+    reload: &mut Reload,
+    [interrupt, terminate]: [&mut Signal; 2],
+) {
     let mut line = arguments.live.then(LiveLine::new);
-    control.shown.store(line.is_some(), Ordering::Relaxed);
     let mut tick = tokio::time::interval(Duration::from_millis(if line.is_some() { 250 } else { 1_000 }));
     let end = arguments.time.and_then(|time| Duration::try_from(time).ok()).unwrap_or(Duration::MAX);
     let ended = tokio::time::sleep(end);
@@ -247,7 +299,9 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             () = &mut ended => break,
             cause = triggers.next(reload.config()) => {
                 triggers.before(reload.config());
+                systemd::reloading(cause);
                 let again = reload.look(cause).await;
+                systemd::ready();
                 triggers.after(again, reload.next_phase_ns());
             }
             _ = tick.tick() => {
@@ -263,8 +317,6 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     if let Some(line) = &line {
         line.clear();
     }
-    control.stop.store(true, Ordering::Relaxed);
-    stop(plane, reload, arguments.output).await
 }
 
 /// Waits until everything is drained and closed, or until somebody asks again.

@@ -62,12 +62,12 @@ impl Settling {
     }
 
     /// The point, once it has arrived.
-    pub(super) fn settled(&mut self, tasks: &[Arc<TaskCounters>]) -> Option<(Told, Told)> {
+    pub(super) fn settled(&mut self, tasks: impl FnOnce() -> Vec<Arc<TaskCounters>>) -> Option<(Told, Told)> {
         if let Stage::Working { batches } = self.stage {
             if self.done.load(Ordering::Acquire) < batches {
                 return None;
             }
-            let records = tasks.iter().map(|task| (Arc::clone(task), task.matched.get())).collect();
+            let records = tasks().into_iter().map(|task| (Arc::clone(&task), taken(&task))).collect();
             self.stage = Stage::Writing { records };
         }
         let Stage::Writing { records } = &self.stage else { return None };
@@ -77,6 +77,11 @@ impl Settling {
         self.stage = Stage::Free;
         Some(self.point)
     }
+}
+
+/// Records that a task has taken; those that went into aggregated lines are counted by the line.
+fn taken(task: &TaskCounters) -> u64 {
+    (task.matched.get() + task.aggregates.get()).saturating_sub(task.aggregated.get())
 }
 
 fn arrived(task: &TaskCounters) -> u64 {
@@ -97,17 +102,17 @@ mod tests {
         let taken = Told { records: 3, packets: 9, bytes: 900 };
         settling.sent = 2;
         settling.begin(taken, Told::default());
-        assert!(!settling.is_free() && settling.settled(&tasks).is_none());
+        assert!(!settling.is_free() && settling.settled(|| tasks.to_vec()).is_none());
         settling.done().store(2, Ordering::Release);
         tasks[0].matched.add(3);
         tasks[1].matched.add(1);
         tasks[0].written.add(2);
-        assert!(settling.settled(&tasks).is_none());
+        assert!(settling.settled(|| tasks.to_vec()).is_none());
         // What comes later is not waited for.
         tasks[1].matched.add(5);
         tasks[1].dropped_queue_full.add(1);
         tasks[0].rate_limited.add(1);
-        assert_eq!(settling.settled(&tasks), Some((taken, Told::default())));
-        assert!(settling.is_free() && settling.settled(&tasks).is_none());
+        assert_eq!(settling.settled(|| tasks.to_vec()), Some((taken, Told::default())));
+        assert!(settling.is_free() && settling.settled(|| tasks.to_vec()).is_none());
     }
 }

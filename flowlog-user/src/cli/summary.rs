@@ -104,9 +104,13 @@ fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
     for task in finished {
         let counters = &task.counters;
         let dropped = counters.dropped_queue_full.get() + counters.dropped_write_error.get();
+        let added_up = match counters.aggregated.get() {
+            0 => String::new(),
+            records => format!(", {} added up to {} lines", count(records), count(counters.aggregates.get())),
+        };
         let _ = writeln!(
             text,
-            "task {}: {} of {} records taken, {} written ({} as {} on disk), {} dropped",
+            "task {}: {} of {} records taken{added_up}, {} written ({} as {} on disk), {} dropped",
             task.name,
             count(counters.matched.get()),
             count(counters.decoded.get()),

@@ -2,8 +2,6 @@
 
 use std::future::pending;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flowlog_user::clock::Alarm;
@@ -14,8 +12,6 @@ use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
-use super::data_plane::Control;
-
 /// Signals, notifications, timers.
 pub(crate) struct Triggers {
     watch: Option<AsyncFd<Watch>>,
@@ -25,7 +21,6 @@ pub(crate) struct Triggers {
     /// When the files are read next, and when they are in any case.
     settle: Option<(Instant, Instant)>,
     unwatched: bool,
-    control: Arc<Control>,
 }
 
 impl Triggers {
@@ -33,7 +28,7 @@ impl Triggers {
     ///
     /// # Errors
     /// The system gives no timer or signal.
-    pub(crate) fn new(control: Arc<Control>) -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         let watch = Watch::new().and_then(register);
         if let Err(error) = &watch {
             let seconds = CONFIG_POLL_MS / 1_000;
@@ -49,7 +44,6 @@ impl Triggers {
             poll,
             settle: None,
             unwatched: false,
-            control,
         })
     }
 
@@ -68,7 +62,6 @@ impl Triggers {
 
     /// After a look: when the next one is due.
     pub(crate) fn after(&mut self, again: bool, next_phase_ns: Option<i64>) {
-        self.control.hurry.store(false, Ordering::Relaxed);
         if again {
             self.settle_in(Duration::from_millis(CONFIG_GONE_MS));
         }
@@ -81,7 +74,6 @@ impl Triggers {
         let now = Instant::now();
         let latest =
             self.settle.map_or(now + Duration::from_millis(CONFIG_SETTLE_MS_MAX), |(_, latest)| latest);
-        self.control.hurry.store(true, Ordering::Relaxed);
         self.settle = Some(((now + pause).min(latest), latest));
     }
 

@@ -4,8 +4,8 @@ use super::raw;
 use crate::task::Spec;
 use crate::tree::{Fields, Key, Place, Problems, Tree};
 
-const API_VERSION: &str = "flowlog.io/v1";
-const KIND: &str = "FlowLogs";
+pub(super) const API_VERSION: &str = "flowlog.io/v1";
+pub(super) const KIND: &str = "FlowLogs";
 const KEYS: &[&str] = &["apiVersion", "kind", "flowLogs"];
 
 /// Reads the tasks of one file. Without `apiVersion` and `kind` it is Hubble's form; our keys work in both.

@@ -25,6 +25,12 @@ impl Hash {
     pub fn of(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())
     }
+
+    /// Its first 64 bits, for where a number is wanted.
+    #[must_use]
+    pub fn first_bits(self) -> u64 {
+        self.0.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
+    }
 }
 
 impl fmt::Display for Hash {

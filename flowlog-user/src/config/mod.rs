@@ -10,14 +10,18 @@ mod document;
 mod files;
 mod load;
 mod memory;
+mod normal;
 mod owners;
 mod raw;
+mod schema;
 mod watch;
 
 pub use diff::{Decision, Owned, Tasks, decide};
 pub use load::{Error, Loaded, load};
 pub use memory::{Hash, Unwritten};
+pub use normal::{Normal, normal, yaml};
 pub use owners::{Config, Look, News};
+pub use schema::{schema, table};
 pub use watch::Watch;
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! (numbers, names, identities) come from `record`, so that filters see the same. To add a format: a file beside
 //! [`json`] with the same signature.
 
+pub mod aggregate;
 mod extensions;
 pub mod foreign;
 pub mod json;

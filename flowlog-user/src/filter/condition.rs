@@ -6,13 +6,22 @@ use std::ops::RangeInclusive;
 use jiff::SignedDuration;
 
 use super::json::{self, Name};
-use super::tcp_flags;
+use super::{shape, tcp_flags};
 use crate::record::{End, Facts};
-use crate::tree::{Key, Problems, Tree, Value};
+use crate::tree::{Key, Problems, Shape, Tree, Value};
 
 /// Conditions, all of which must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Conditions(Vec<(&'static str, Condition)>);
+
+/// Their order says nothing, and each stands once.
+impl PartialEq for Conditions {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().all(|condition| other.0.contains(condition))
+    }
+}
+
+impl Eq for Conditions {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Condition {
@@ -38,26 +47,15 @@ enum Amount {
     DurationNs,
 }
 
-const KEYS: &[&str] = &[
-    "source_port",
-    "destination_port",
-    "tcp_flags",
-    "packets",
-    "bytes",
-    "duration",
-    "vlan",
-    "tunnel",
-    "source_pool",
-    "destination_pool",
-];
-
 impl Conditions {
     /// Reads `where`, noting everything that is wrong with it.
     pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Self {
+        let Shape::Map(known, _) = shape::CONDITIONS else { return Self::default() };
+        let known: Vec<&'static str> = known.iter().map(|(name, _)| *name).collect();
         let find =
-            |key: &str| KEYS.iter().find(|name| **name == key).map_or(Key::Unknown, |name| Key::Known(name));
+            |key: &str| known.iter().find(|name| **name == key).map_or(Key::Unknown, |name| Key::Known(name));
         let mut conditions = Vec::new();
-        for (name, entry) in tree.fields("condition", KEYS, find, problems).iter() {
+        for (name, entry) in tree.fields("condition", &known, find, problems).iter() {
             let tree = &entry.value;
             let condition = match name {
                 "source_port" => ranges(tree, problems).map(|ranges| Condition::Port(End::Source, ranges)),

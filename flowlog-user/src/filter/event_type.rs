@@ -17,7 +17,8 @@ struct EventType {
 /// The monitor's number of L7 events.
 const L7: i32 = 129;
 
-const NAMES: &[Name] = &[("type", "type"), ("match_sub_type", "matchSubType"), ("sub_type", "subType")];
+pub(super) const NAMES: &[Name] =
+    &[("type", "type"), ("match_sub_type", "matchSubType"), ("sub_type", "subType")];
 
 impl EventTypes {
     pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {

@@ -14,7 +14,7 @@ struct Interface {
     name: String,
 }
 
-const NAMES: &[Name] = &[("index", "index"), ("name", "name")];
+pub(super) const NAMES: &[Name] = &[("index", "index"), ("name", "name")];
 
 impl Interfaces {
     pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {

@@ -29,6 +29,7 @@ mod port;
 mod protocol;
 mod re2;
 mod reply;
+pub mod shape;
 mod spec;
 mod status_code;
 mod tcp_flags;

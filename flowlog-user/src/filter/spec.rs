@@ -34,8 +34,17 @@ pub struct Spec {
 }
 
 /// One filter: all of its fields must match; without fields it matches everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct FlowFilter(pub Vec<Matcher>);
+
+/// The order of fields says nothing, and each stands once.
+impl PartialEq for FlowFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().all(|matcher| other.0.contains(matcher))
+    }
+}
+
+impl Eq for FlowFilter {}
 
 /// Part of each warning about data that no record of ours has; recorded flows of others may have it.
 pub const NOT_RECORDED: &str = "no record of this version has";
@@ -85,7 +94,7 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("experimental", "experimental"),
 ];
 
-const EXPERIMENTAL: &[Name] = &[("cel_expression", "celExpression")];
+pub(super) const EXPERIMENTAL: &[Name] = &[("cel_expression", "celExpression")];
 
 impl Spec {
     /// Reads `includeFilters`, `excludeFilters` and `where`. What is wrong is noted and left out, so the spec is of use only

@@ -12,8 +12,8 @@ pub struct Headers(Vec<Pair>);
 
 type Pair = (String, String);
 
-const WORKLOAD: &[Name] = &[("name", "name"), ("kind", "kind")];
-const HEADER: &[Name] = &[("key", "key"), ("value", "value")];
+pub(super) const WORKLOAD: &[Name] = &[("name", "name"), ("kind", "kind")];
+pub(super) const HEADER: &[Name] = &[("key", "key"), ("value", "value")];
 
 impl Workloads {
     pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {

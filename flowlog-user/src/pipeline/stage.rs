@@ -99,10 +99,10 @@ impl Stage {
         &self.running
     }
 
-    /// Why a task writes nothing at the moment; nothing while all is well.
+    /// A task's counters, from its first start until it is gone.
     #[must_use]
-    pub fn trouble(&self, name: &str) -> Option<Arc<str>> {
-        self.counters.get(name)?.trouble.get()
+    pub fn counters_of(&self, name: &str) -> Option<Arc<TaskCounters>> {
+        self.counters.get(name).map(Arc::clone)
     }
 
     /// Opens the files of tasks that begin or move. What runs is not touched.

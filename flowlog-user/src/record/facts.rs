@@ -130,6 +130,10 @@ pub struct Counters {
     pub bytes: u64,
     /// From the connection's first packet to the last of this record, in nanoseconds.
     pub duration_ns: u64,
+    /// Number of the connection, where the record has one.
+    pub connection: Option<u64>,
+    /// The same packets are in records of another endpoint of this node.
+    pub duplicate: bool,
 }
 
 /// A flow of ours and the node it was seen on.
@@ -234,6 +238,8 @@ impl Facts for Seen<'_> {
             packets: self.flow.packets,
             bytes: self.flow.bytes,
             duration_ns: u64::try_from(duration_ns).unwrap_or(0),
+            connection: Some(self.flow.connection),
+            duplicate: self.flow.duplicate,
         })
     }
 }

@@ -228,6 +228,12 @@ impl FieldSet {
         Self { low: self.low | other.low, high: self.high | other.high }
     }
 
+    /// The fields of this one that the other has not.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self { low: self.low & !other.low, high: self.high & !other.high }
+    }
+
     /// Whether the set has no field.
     #[must_use]
     pub const fn is_empty(self) -> bool {

@@ -216,6 +216,8 @@ impl Facts for Foreign {
             packets: number("packets")?,
             bytes: number("bytes")?,
             duration_ns: lasted.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0),
+            connection: number("connection"),
+            duplicate: matches!(ours.get("duplicate"), Some(super::Json::Bool(true))),
         })
     }
 }

@@ -6,6 +6,7 @@
 //! To add a field: a line in [`fields`], a member of [`Flow`] or [`Node`], and the compiler and the tests of the
 //! field table name the rest.
 
+mod aggregate;
 pub mod container;
 mod derived;
 mod facts;
@@ -23,6 +24,7 @@ mod spelling;
 mod summary;
 mod uuid;
 
+pub use aggregate::Aggregate;
 pub use derived::{EVENT_TYPE_TRACE, IpVersion, VERDICT_FORWARDED};
 pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection, Tunnel, TunnelKind};

@@ -58,6 +58,13 @@ impl Rules {
         Self { groups: groups.into_iter().cloned().collect() }
     }
 
+    /// Whether whatever the others take is taken, as far as equal groups show. Both must be [`Self::in_order`].
+    #[must_use]
+    pub fn covers(&self, others: &Self) -> bool {
+        let own: BTreeSet<&Group> = self.groups.iter().collect();
+        own.contains(&Group::default()) || others.groups.iter().all(|group| own.contains(group))
+    }
+
     /// Everything is wanted.
     #[must_use]
     pub fn everything() -> Self {
@@ -78,5 +85,15 @@ mod tests {
         assert_eq!(rules(&[&one, &two]), rules(&[&two, &one, &two]));
         assert_ne!(rules(&[&one]), rules(&[&two]));
         assert_eq!(rules(&[&one, &Group::default()]), Rules::everything());
+    }
+
+    #[test]
+    fn rules_cover_what_they_hold_and_everything_covers_all() {
+        let port = |port| Group { source_ports: Some([port].into()), ..Group::default() };
+        let rules = |ports: &[u16]| Rules { groups: ports.iter().copied().map(port).collect() }.in_order();
+        assert!(rules(&[1, 2]).covers(&rules(&[2])) && rules(&[]).covers(&rules(&[])));
+        assert!(!rules(&[2]).covers(&rules(&[1, 2])) && !rules(&[]).covers(&rules(&[1])));
+        assert!(Rules::everything().covers(&rules(&[1])) && !rules(&[1]).covers(&Rules::everything()));
+        assert!(Rules::everything().covers(&Rules::everything()));
     }
 }

@@ -40,6 +40,12 @@ impl Sum {
     pub const fn closes(&self) -> bool {
         self.left == self.right
     }
+
+    /// By how much it does not.
+    #[must_use]
+    pub const fn gap(&self) -> u64 {
+        self.left.abs_diff(self.right)
+    }
 }
 
 /// Packets and layer-2 bytes by outcome, over all hooks or of one.
@@ -106,21 +112,27 @@ impl Books {
         sum
     }
 
+    /// The sums of one hook's packets and bytes.
+    #[must_use]
+    pub fn of_hook((_, _, counters): &(String, &'static str, Counters)) -> [Sum; 2] {
+        let mut packets = Packets::default();
+        packets.add(counters);
+        seen(&packets)
+    }
+
     /// Every sum of the ledger, outermost first. Exact once the capture has stopped.
     #[must_use]
     pub fn sums(&self) -> Vec<Sum> {
         let (capture, decode) = (&self.capture, &self.decode);
         let packets = self.packets();
-        let parts = packets.parts();
         // Of tables that outlive a process the counters go back to before this one.
         let ended = if capture.continues {
             (capture.before.ended.packets, capture.before.ended.bytes)
         } else {
             (capture.ended_packets, capture.ended_bytes)
         };
-        let mut sums = vec![
-            sum("packets seen at the hooks", packets.seen.packets + packets.inner.packets, parts.packets),
-            sum("bytes seen at the hooks", packets.seen.bytes + packets.inner.bytes, parts.bytes),
+        let mut sums = seen(&packets).to_vec();
+        sums.extend([
             sum(
                 "packets counted in the table",
                 packets.counted.packets,
@@ -142,7 +154,7 @@ impl Books {
                 capture.before.ring.packets + decode.reported_packets + decode.alone_packets,
             ),
             sum("packets in last reports", capture.ended_packets, decode.ended_packets),
-        ];
+        ]);
         if !capture.continues {
             sums.push(sum("packets reported alone", packets.alone.packets, decode.alone_packets));
         }
@@ -153,12 +165,15 @@ impl Books {
             let (decoded, matched) = (task.decoded.get(), task.matched.get());
             let dropped =
                 task.dropped_queue_full.get() + task.dropped_write_error.get() + task.rate_limited.get();
+            let (aggregated, aggregates) = (task.aggregated.get(), task.aggregates.get());
             sums.push(sum(
                 &format!("records shown to task {name}"),
                 decoded,
                 matched + task.not_matched.get(),
             ));
-            sums.push(sum(&format!("records taken by task {name}"), matched, task.written.get() + dropped));
+            // Records that were added up are gone; the lines made of them have come.
+            let (taken, made) = (matched + aggregates, task.written.get() + dropped + aggregated);
+            sums.push(sum(&format!("records taken by task {name}"), taken, made));
         }
         sums
     }
@@ -205,7 +220,8 @@ impl Books {
     }
 }
 
-fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
+/// One task's counters as JSON.
+pub(super) fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
     serde_json::json!({
         "task": name,
         "decoded": task.decoded.get(),
@@ -215,11 +231,21 @@ fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
         "written_bytes": task.written_bytes.get(),
         "disk_bytes": task.disk_bytes.get(),
         "rate_limited": task.rate_limited.get(),
+        "aggregated": { "records": task.aggregated.get(), "lines": task.aggregates.get(),
+            "overflow": task.aggregate_overflow.get() },
         "dropped": { "queue_full": task.dropped_queue_full.get(), "write_error": task.dropped_write_error.get() },
         "rotations": task.rotations.get(),
         "notices": task.notices.get(),
         "trouble": task.trouble.get().as_deref(),
     })
+}
+
+fn seen(packets: &Packets) -> [Sum; 2] {
+    let parts = packets.parts();
+    [
+        sum("packets seen at the hooks", packets.seen.packets + packets.inner.packets, parts.packets),
+        sum("bytes seen at the hooks", packets.seen.bytes + packets.inner.bytes, parts.bytes),
+    ]
 }
 
 fn sum(name: &str, left: u64, right: u64) -> Sum {

@@ -1,9 +1,16 @@
-//! What the daemon says about itself: the ledger, today printed at the end of a run; the state of each task; and
-//! `audit.log`, what became of every task and file.
+//! What the daemon says about itself: the ledger, the state of each task, `audit.log`, metrics, health and status.
 //!
-//! In: counters of every stage. Out: sums that close, as text and JSON. What never happens here: counting. To add a
-//! view (metrics, status), add a file that reads the same [`ledger::Books`].
+//! In: counters of every stage, on the [`board`]. Out: sums that close, as text, JSON and metrics, over HTTP. What
+//! never happens here: counting, or anything the data plane could wait for. To add a metric, add it to [`families`];
+//! to add a route, an arm in [`http`].
 
 pub mod audit;
+pub mod board;
+pub mod exposition;
+pub mod families;
+pub mod http;
 pub mod ledger;
+pub mod listen;
+pub mod process;
+pub mod status;
 pub mod tasks;

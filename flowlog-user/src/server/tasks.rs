@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::clock::rfc3339;
+use crate::clock::{monotonic_ns, rfc3339};
 use crate::config::{Config, Hash};
+use crate::metrics::TaskCounters;
 use crate::task::{Condition, ConditionKind, Conditions, Phase, Spec};
 
 /// A task's state.
@@ -21,7 +22,16 @@ pub struct TaskState {
     pub path: PathBuf,
     /// What is true of it.
     pub conditions: Conditions,
+    /// Its records; kept when it ends. Nothing for a task that has never run.
+    pub counters: Option<Arc<TaskCounters>>,
+    /// Its newest configuration.
+    pub spec: Arc<Spec>,
+    /// When it was removed, on the monotonic clock; a removed task stays known for [`REMOVED_KEPT_NS`].
+    pub removed_ns: Option<u64>,
 }
+
+/// How long a removed task keeps its series, so that what it did last is still collected.
+pub const REMOVED_KEPT_NS: u64 = 300_000_000_000;
 
 /// Every task that some accepted file asks for.
 #[derive(Clone, Debug, Default)]
@@ -29,26 +39,40 @@ pub struct TaskStates(BTreeMap<String, TaskState>);
 
 impl TaskStates {
     /// Takes in what is configured and what runs now. `failed`: tasks whose file could not be opened, and why;
-    /// `trouble` says why a running task writes nothing.
+    /// `counters` gives a running
+    /// task's.
     pub fn update(
         &mut self,
         config: &Config,
         running: &BTreeMap<String, Arc<Spec>>,
         failed: &BTreeMap<String, String>,
-        trouble: impl Fn(&str) -> Option<Arc<str>>,
+        counters: impl Fn(&str) -> Option<Arc<TaskCounters>>,
         now_ns: i64,
     ) {
-        self.0.retain(|name, _| config.tasks().contains_key(name));
+        let monotonic = monotonic_ns();
+        for (name, state) in &mut self.0 {
+            if config.tasks().contains_key(name) {
+                state.removed_ns = None;
+            } else if state.removed_ns.is_none() {
+                state.removed(monotonic, now_ns);
+            }
+        }
+        self.forget(monotonic);
         for (name, task) in config.tasks() {
             let state = self.0.entry(name.clone()).or_insert_with(|| TaskState {
                 file: Arc::clone(&task.file),
                 hash: None,
                 path: PathBuf::new(),
                 conditions: Conditions::default(),
+                counters: None,
+                spec: Arc::clone(&task.spec),
+                removed_ns: None,
             });
             state.file = Arc::clone(&task.file);
             state.hash = config.hash(&task.file);
             state.path = task.spec.file.live_path();
+            state.spec = Arc::clone(&task.spec);
+            state.counters = counters(name).or(state.counters.take());
             let set = &mut state.conditions;
             match config.rejected(&task.file) {
                 None => set.set(ConditionKind::Accepted, true, "Valid", "", now_ns),
@@ -66,12 +90,20 @@ impl TaskStates {
             };
             let why = failed.get(name).map_or("", String::as_str);
             set.set(ConditionKind::Programmed, runs, reason, why, now_ns);
-            match trouble(name).filter(|_| runs) {
+            let trouble = state.counters.as_ref().and_then(|counters| counters.trouble.get());
+            match trouble.filter(|_| runs) {
                 Some(why) => set.set(ConditionKind::Writing, false, "Trouble", &why, now_ns),
                 None => set.set(ConditionKind::Writing, runs, reason, why, now_ns),
             }
             set.set(ConditionKind::Ended, phase == Phase::Ended, reason, "", now_ns);
         }
+    }
+
+    /// Lets go of what was removed long ago.
+    pub fn forget(&mut self, monotonic_ns: u64) {
+        self.0.retain(|_, state| {
+            state.removed_ns.is_none_or(|at| monotonic_ns.saturating_sub(at) < REMOVED_KEPT_NS)
+        });
     }
 
     /// All of them by name.
@@ -87,7 +119,40 @@ impl TaskStates {
 }
 
 impl TaskState {
-    fn to_json(&self, name: &str) -> Value {
+    fn removed(&mut self, monotonic_ns: u64, now_ns: i64) {
+        self.removed_ns = Some(monotonic_ns);
+        for kind in [ConditionKind::Accepted, ConditionKind::Programmed, ConditionKind::Writing] {
+            self.conditions.set(kind, false, "Removed", "", now_ns);
+        }
+    }
+
+    /// Whether it is shown records now.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.conditions.get(ConditionKind::Programmed).is_some_and(|condition| condition.holds)
+    }
+
+    /// Why its newest version is not in force, or it does not run though it should.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        let accepted = self.conditions.get(ConditionKind::Accepted).filter(|condition| !condition.holds);
+        let opened = self
+            .conditions
+            .get(ConditionKind::Programmed)
+            .filter(|condition| condition.reason == "FileNotOpened");
+        let condition = accepted.or(opened)?;
+        Some(format!("{}: {}", condition.reason, condition.message.lines().next().unwrap_or_default()))
+    }
+
+    /// Why it cannot write at the moment, though it should.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Arc<str>> {
+        self.counters.as_ref().filter(|_| self.is_active())?.trouble.get()
+    }
+
+    /// File, hash, path and conditions.
+    #[must_use]
+    pub fn to_json(&self, name: &str) -> Value {
         let conditions: Vec<Value> = ConditionKind::ALL
             .into_iter()
             .filter_map(|kind| self.conditions.get(kind).map(|condition| one(kind, condition)))

@@ -9,17 +9,17 @@ use crate::tree::{Fields, Problems, Tree, Value};
 use crate::write::{Compression, Definition, OnFull, Owner, Spec, Sync};
 
 /// zstd levels above 19 need more memory than a daemon should take.
-const ZSTD_LEVEL_MAX: u64 = 19;
+pub(super) const ZSTD_LEVEL_MAX: u64 = 19;
 /// Measured on JSON records: higher levels cost far more time than they save bytes.
 const ZSTD_LEVEL_DEFAULT: i32 = 1;
 /// Whatever the umask: the owner writes, the group (a log shipper's) reads, and nobody else learns who spoke to whom.
 const MODE_DEFAULT: u32 = 0o640;
 const SIZE_MB_DEFAULT: u64 = 10;
-const SIZE_MB_MAX: u64 = 1 << 20;
-const TOTAL_MB_MAX: u64 = 1 << 30;
+pub(super) const SIZE_MB_MAX: u64 = 1 << 20;
+pub(super) const TOTAL_MB_MAX: u64 = 1 << 30;
 const AGE_MIN: Duration = Duration::from_secs(1);
 const BACKUPS_DEFAULT: u64 = 5;
-const BACKUPS_MAX: u64 = 1_000_000;
+pub(super) const BACKUPS_MAX: u64 = 1_000_000;
 
 /// Reads everything but the name. `None` where there is no usable path.
 pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec> {
@@ -80,8 +80,8 @@ fn json(tree: &Tree) -> serde_json::Value {
     match &tree.value {
         Value::Null => serde_json::Value::Null,
         Value::Scalar { text, quoted } => match text.as_str() {
-            "true" if !quoted => true.into(),
-            "false" if !quoted => false.into(),
+            "true" | "True" | "TRUE" if !quoted => true.into(),
+            "false" | "False" | "FALSE" if !quoted => false.into(),
             number if !quoted && number.parse::<i64>().is_ok_and(|parsed| parsed.to_string() == number) => {
                 number.parse::<i64>().unwrap_or_default().into()
             }
@@ -106,6 +106,8 @@ fn account(key: &str, fields: &Fields<'_>, problems: &mut Problems) -> Option<St
     None
 }
 
+pub(super) const SYNC_WORDS: &[&str] = &["none", "frame", "interval"];
+pub(super) const ON_FULL_WORDS: &[&str] = &["drop", "deleteOldest"];
 const SYNCS: [(&str, Sync); 3] = [("none", Sync::None), ("frame", Sync::Frame), ("interval", Sync::Interval)];
 const ON_FULL: [(&str, OnFull); 2] = [("drop", OnFull::Drop), ("deleteOldest", OnFull::DeleteOldest)];
 

@@ -24,7 +24,7 @@ pub struct Planned {
     pub spec: Spec,
     /// Its filter, compiled.
     pub filter: Filter,
-    /// Its mask.
+    /// Its mask; of a task that adds records up, that of what they have in common.
     pub mask: Mask,
     /// Index into [`Plan::cadences`].
     pub cadence: u8,
@@ -64,7 +64,8 @@ impl Planned {
     /// Compiles a task whose cadence has this number.
     #[must_use]
     pub fn new(cadence: u8, spec: Spec) -> Self {
-        Self { filter: Filter::new(&spec.filter), mask: spec.mask, cadence, spec }
+        let mask = spec.aggregation.map_or(spec.mask, |aggregation| aggregation.common);
+        Self { filter: Filter::new(&spec.filter), mask, cadence, spec }
     }
 }
 

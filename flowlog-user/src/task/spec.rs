@@ -1,12 +1,12 @@
 use jiff::Timestamp;
 
-use super::{Cadence, file, keys};
+use super::{Aggregation, Cadence, file, keys};
 use crate::record::fields::Mask;
 use crate::tree::{Fields, Place, Problems, Tree, Value};
 use crate::{filter, project, write};
 
 /// Records a second of one task that are worth limiting.
-const RATE_MAX: u64 = 10_000_000;
+pub(super) const RATE_MAX: u64 = 10_000_000;
 
 /// One task as configured.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct Spec {
     pub file: write::Spec,
     /// Where `filePath` stands.
     pub path_place: Place,
+    /// Whether records are added up, and how.
+    pub aggregation: Option<Aggregation>,
     /// Records a second that are written at most.
     pub rate_limit: Option<u32>,
     /// Nothing is written before this moment.
@@ -72,6 +74,7 @@ impl Spec {
             problems,
         );
         let mask = project::read(fields.get("fieldMask"), exact.unwrap_or(false), problems);
+        let aggregation = Aggregation::read(&fields, exact.unwrap_or(false), problems);
         let cadence = Cadence::read(&fields, problems);
         let rate_limit = fields.get("rateLimit").and_then(|tree| tree.integer(1, RATE_MAX, problems));
         let (start, end) = window(&fields, problems);
@@ -81,6 +84,7 @@ impl Spec {
             team,
             filter,
             mask,
+            aggregation,
             cadence,
             file: write::Spec { task: name.clone(), definition: file::definition(tree), ..file? },
             path_place: fields.get("filePath")?.place.clone(),
@@ -127,6 +131,7 @@ impl Spec {
             team,
             filter,
             mask,
+            aggregation,
             cadence,
             file,
             path_place: _,
@@ -139,6 +144,7 @@ impl Spec {
             ("team", *team == other.team),
             ("filters", *filter == other.filter),
             ("fieldMask", *mask == other.mask),
+            ("fieldAggregate", *aggregation == other.aggregation),
             ("events", *cadence == other.cadence),
             ("file", *file == other.file),
             ("rateLimit", *rate_limit == other.rate_limit),
@@ -183,10 +189,17 @@ fn name(tree: &Tree, fields: &Fields<'_>, problems: &mut Problems) -> Option<(St
 
 fn timestamp(tree: &Tree, problems: &mut Problems) -> Option<Timestamp> {
     let text = tree.text(problems)?;
-    let timestamp = text.parse().ok();
+    let timestamp = text.parse().ok().or_else(|| last_days(text));
     if timestamp.is_none() {
         let message = format!("expected a time such as 2026-12-31T23:59:59Z, found {}", tree.kind());
         problems.error(&tree.place, message);
     }
     timestamp
+}
+
+/// Go knows the last day of the year 9999, which is how people write "never"; jiff ends some hours before it, so that
+/// every offset stays inside.
+fn last_days(text: &str) -> Option<Timestamp> {
+    let rest = text.strip_prefix("9999-12-3")?;
+    format!("9998-12-3{rest}").parse::<Timestamp>().ok().map(|_| Timestamp::MAX)
 }

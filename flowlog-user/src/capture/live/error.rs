@@ -132,6 +132,9 @@ pub enum Error {
     /// The kernel does not do what removal of entries relies on.
     #[error("cannot wait for a grace period: {0}")]
     GracePeriod(#[source] io::Error),
+    /// The system has no more descriptors.
+    #[error("cannot make an eventfd: {0}; raise the limit of open files")]
+    Waker(#[source] io::Error),
 }
 
 impl Error {

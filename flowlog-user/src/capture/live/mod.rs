@@ -26,6 +26,7 @@ mod stale;
 mod standing;
 mod sweep;
 mod tunnel_maps;
+mod waker;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -53,6 +54,7 @@ pub use error::Error;
 pub use keeping::Lost;
 pub use memory::Memory;
 pub use options::{HookMode, Options, Removal};
+pub use waker::Waker;
 
 /// Pause after a drain that found something.
 const PAUSE_SHORTEST: Duration = Duration::from_millis(1);
@@ -123,6 +125,9 @@ pub struct Live {
     /// What earlier daemons took from the ring.
     before_ring: Told,
     lost: Option<Lost>,
+    /// No program is left that tests by rules before these.
+    rules_settled: bool,
+    waker: Waker,
     stopped: bool,
 }
 
@@ -162,6 +167,8 @@ impl Live {
             other: Told::default(),
             before_ring: Told::default(),
             lost: None,
+            rules_settled: true,
+            waker: Waker::new()?,
             stopped: false,
         };
         // Before anything is attached, so that nothing is counted that nobody wants.
@@ -190,7 +197,7 @@ impl Live {
     }
 
     /// Waits until the next poll makes sense, at most `timeout`: 1 ms while records come, up to 50 ms when idle;
-    /// shorter when an interface changes or the kernel calls because the ring fills.
+    /// shorter when an interface changes, the kernel calls because the ring fills, or [`Waker::wake`] is called.
     pub fn wait(&self, timeout: Duration) {
         let pause = self.pause.min(timeout);
         if self.watched.is_behind() || pause.is_zero() {
@@ -205,9 +212,17 @@ impl Live {
         let mut waiting = [
             PollFd::from_borrowed_fd(self.loaded.ring.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(notifications, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN),
         ];
         let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
         let _ = poll(&mut waiting, Some(&pause)); // a signal only makes the next poll come early
+        self.waker.take();
+    }
+
+    /// Ends a [`Self::wait`] from another thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
     }
 
     /// Detaches every hook, hands on what is in the ring, ends every connection that is in the table, and returns
@@ -244,9 +259,11 @@ impl Live {
         for (slot, name, side) in self.watched.slots() {
             hooks.push((name.to_owned(), side.name(), ledger::hook(&self.loaded.hooks, slot)?));
         }
+        let kernel = ledger::kernel(&self.loaded.ledger)?;
         Ok(CaptureLedger {
             hooks,
-            kernel: ledger::kernel(&self.loaded.ledger)?,
+            table_entries: kernel.connections.saturating_sub(kernel.reopened + self.removed),
+            kernel,
             reasons: ledger::reasons(&self.loaded.reasons)?,
             ended_packets: self.ended.packets,
             ended_bytes: self.ended.bytes,

@@ -76,19 +76,21 @@ fn prefix_of(key: &Key<[u8; 24]>) -> (usize, Prefix) {
 }
 
 impl Live {
-    /// Makes the kernel test connections by these rules too, beside those it has: before tasks come that want more.
+    /// Makes sure that the kernel rejects nothing that these rules take: before tasks come that want it. Nothing is to do
+    /// where what it tests by takes all of it already. Else it tests by these rules, so they must hold what the tasks
+    /// want that run. Every packet that comes after this returned is tested by them.
     ///
     /// # Errors
     ///
     /// As [`Self::set_rules`].
-    pub fn widen_rules(&mut self, more: &Rules) -> Result<(), Error> {
-        let mut rules = self.rules.clone().unwrap_or_else(Rules::everything);
-        rules.groups.extend(more.groups.iter().cloned());
-        self.set_rules(&rules)
+    pub fn widen_rules(&mut self, rules: &Rules) -> Result<(), Error> {
+        let rules = rules.in_order();
+        let enough = self.rules.as_ref().is_some_and(|own| own.covers(&rules));
+        if enough { Ok(()) } else { self.switch_rules(rules) }
     }
 
-    /// Makes the kernel test connections by these rules, or by none if some task wants everything. Returns when every
-    /// packet that comes is tested by them, which takes two grace periods where they are others than before.
+    /// Makes the kernel test connections by these rules, or by none if some task wants everything. Returns when no program
+    /// that tests by other rules is left.
     ///
     /// Connections that are in the table are tested again with their next packet. One that is no longer wanted stays
     /// there, without further packets, until it has been silent for long enough.
@@ -100,21 +102,39 @@ impl Live {
     /// When not even that can be said to the kernel, or there is no waiting for programs that run.
     pub fn set_rules(&mut self, rules: &Rules) -> Result<(), Error> {
         let rules = rules.in_order();
-        if self.rules.as_ref() == Some(&rules) {
-            return Ok(());
+        if self.rules.as_ref() != Some(&rules) {
+            self.switch_rules(rules)?;
         }
+        self.settle_rules()
+    }
+
+    /// Waits until no program is left that tests by rules before these, so that the next change need not.
+    ///
+    /// # Errors
+    ///
+    /// When there is no waiting for programs that run.
+    pub fn settle_rules(&mut self) -> Result<(), Error> {
+        if !self.rules_settled {
+            self.grace.wait().map_err(Error::GracePeriod)?;
+            self.rules_settled = true;
+        }
+        Ok(())
+    }
+
+    fn switch_rules(&mut self, rules: Rules) -> Result<(), Error> {
         let tables = Tables::new(&rules);
         for what in &tables.widened {
             tracing::warn!("{what}; more connections than needed are counted, and filtered here");
         }
-        // The other set may have been in use a moment ago.
-        self.grace.wait().map_err(Error::GracePeriod)?;
+        // The set that is written now may have been in use a moment ago.
+        self.settle_rules()?;
+        self.rules_settled = false;
         if let Err(error) = self.loaded.rules.switch(&tables) {
             tracing::warn!(%error, "the kernel does not take the tasks' rules; it counts everything, which is filtered here");
             self.loaded.rules.pass_everything()?;
         }
         self.rules = Some(rules);
-        self.grace.wait().map_err(Error::GracePeriod)
+        Ok(())
     }
 }
 

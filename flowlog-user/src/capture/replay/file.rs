@@ -162,7 +162,9 @@ const fn network(word: Linktype) -> (Linktype, usize) {
 const fn link(linktype: Linktype) -> Result<Link, i32> {
     match linktype.0 {
         1 => Ok(Link::Ethernet),
-        12 | 14 | 101 | 228 | 229 => Ok(Link::RawIp),
+        12 | 14 | 101 => Ok(Link::RawIp),
+        228 => Ok(Link::Version(4)),
+        229 => Ok(Link::Version(6)),
         113 => Ok(Link::Cooked { header: 16, ethertype: 14 }),
         276 => Ok(Link::Cooked { header: 20, ethertype: 0 }),
         0 | 108 => Ok(Link::Null),

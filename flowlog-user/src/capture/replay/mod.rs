@@ -66,6 +66,8 @@ enum Link {
     Ethernet,
     /// With the IP header.
     RawIp,
+    /// The same, of this IP version alone.
+    Version(u8),
     /// With `header` bytes of which `ethertype` names the payload (Linux cooked).
     Cooked { header: usize, ethertype: usize },
     /// With a four-byte address family (BSD loopback).

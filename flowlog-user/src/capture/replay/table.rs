@@ -254,6 +254,7 @@ impl Table {
             ended_bytes: self.ended.1,
             table_packets,
             table_bytes,
+            table_entries: self.open.len() as u64,
             ring_taken: self.ledger.ring_records,
             stopped: self.stopped,
         }
@@ -279,6 +280,10 @@ fn parse<'a>(frame: &Frame<'a>) -> (Result<Packet, Reason>, u64, Slice<'a>) {
             return (parse_ethernet(&slice), slice.length as u64, slice);
         }
         Link::RawIp => (behind(0), None),
+        Link::Version(version) => {
+            let other = frame.data.first().is_some_and(|first| first >> 4 != version);
+            (behind(0), other.then_some(Reason::BadVersion))
+        }
         Link::Null => (behind(4), None),
         Link::Cooked { header, ethertype } => {
             let kind = frame

@@ -4,9 +4,11 @@ mod files;
 mod filters;
 mod golden;
 mod hubble;
+mod normal;
 mod owners;
 mod recorded;
 mod refused;
+mod schema;
 mod tasks;
 mod watch;
 

@@ -84,8 +84,21 @@ fn values_out_of_bounds_are_refused() {
         ("events: []", "expected one or more of start, update, end; remove the key for all of them"),
         ("end: 2026-03-14", "expected a time such as 2026-12-31T23:59:59Z, found `2026-03-14`"),
         ("fileCompress: yes", "expected true or false, found `yes`"),
-        ("fieldAggregate: [verdict]", "not served by this version yet; remove it"),
-        ("aggregationInterval: 30s", "not served by this version yet; remove it"),
+        (
+            "fieldAggregate: [verdikt]\n    aggregationInterval: 30s",
+            "unknown field `verdikt`; did you mean `verdict`?",
+        ),
+        ("aggregationInterval: 30", "expected a duration such as 30s or 1h30m, found `30`"),
+        ("aggregationInterval: 1ms", "expected at least 10ms (or 0s for none), found `1ms`"),
+        (
+            "fieldAggregate: [extensions.bytes]\n    aggregationInterval: 30s",
+            "differs from record to record, so nothing would be added up; of `extensions` name `event`, `end_reason`, \
+             `midstream`, `interfaces`, `duplicate` or `fragment`",
+        ),
+        (
+            "fieldAggregate: [verdict]\n    aggregationInterval: 30s\n    rateLimit: 5",
+            "aggregated lines come all at once, so a rate makes no sense; remove it",
+        ),
         ("format: parquet", "not served by this version yet; remove it"),
         ("rateLimit: 0", "expected a whole number from 1 to 10000000, found `0`"),
         ("start: tomorrow", "expected a time such as 2026-12-31T23:59:59Z, found `tomorrow`"),
@@ -163,4 +176,31 @@ fn tasks_of_one_rhythm_share_a_cadence() {
     assert_eq!(cadences, [0, 1, 0, 2, 2]);
     assert_eq!(plan.cadences.len(), 3);
     assert_eq!(plan.cadences[2].update_interval, Some(Duration::from_secs(60)));
+}
+
+#[test]
+fn aggregation_needs_both_of_hubbles_keys() {
+    let of = |keys: &str| task(&format!("    {keys}\n")).aggregation;
+    for nothing in [
+        "fieldAggregate: []\n    aggregationInterval: 0s",
+        "fieldAggregate: [IP]",
+        "aggregationInterval: 30s",
+    ] {
+        assert_eq!(of(nothing), None, "{nothing}");
+    }
+    let aggregation = of("fieldAggregate: [IP, aggregate]\n    aggregationInterval: 30s").unwrap();
+    assert_eq!(aggregation.interval, Duration::from_secs(30));
+    let keeps = |field| aggregation.common.keep.has(field);
+    assert!(keeps(Field::IpSource) && keeps(Field::NodeName) && !keeps(Field::Time));
+    assert!(!keeps(Field::AggregateEgressFlowCount));
+    let exact = of("fieldAggregate: [IP]\n    aggregationInterval: 30s\n    fieldMaskExact: true").unwrap();
+    assert!(!exact.common.keep.has(Field::NodeName));
+    let warned = |keys: &str| {
+        let text = format!("flowLogs:\n  - name: a\n    filePath: /l/a.log\n    {keys}\n");
+        read(&text).1.warnings.len()
+    };
+    assert_eq!(warned("fieldAggregate: [IP]"), 1);
+    assert_eq!(warned("aggregationInterval: 30s"), 1);
+    assert_eq!(warned("fieldAggregate: [IP]\n    aggregationInterval: 30s\n    fieldMask: [verdict]"), 1);
+    assert_eq!(warned("fieldAggregate: []\n    aggregationInterval: 0s"), 0);
 }

@@ -1,0 +1,187 @@
+//! Metrics, health and status of the running daemon, compared with the kernel's own counters.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use flowlog_tests::daemon::{Daemon, PATIENCE, binary};
+use flowlog_tests::http::{get, series, unix};
+use flowlog_tests::netns::{FAR, INTERFACE, Pair};
+use flowlog_tests::traffic::{ping, udp};
+use serde_json::Value;
+
+use crate::end_to_end::{EVERYTHING, tasks};
+
+const LISTEN: &str = "127.0.0.1:9477";
+
+fn start(pair: &Pair, folder: &Path, text: &str) -> Result<Daemon> {
+    pair.near.run(&["ip", "link", "set", "lo", "up"])?;
+    let socket = folder.join("flowlog.sock");
+    let more = ["--listen", LISTEN, "--socket", socket.to_str().context("a plain path")?];
+    Daemon::start(&pair.near, &tasks(folder, text)?, &folder.join("logs"), &more)
+}
+
+/// Asks over the unix socket.
+fn ask(folder: &Path, path: &str) -> Result<(u16, String)> {
+    get(unix(&folder.join("flowlog.sock"))?, path)
+}
+
+/// Asks over TCP, from inside the namespace.
+fn ask_tcp(pair: &Pair, path: &'static str) -> Result<(u16, String)> {
+    let asked = pair.near.enter(move || get(TcpStream::connect(LISTEN)?, path));
+    asked.join().map_err(|_| anyhow::anyhow!("the client died"))?
+}
+
+fn status(folder: &Path) -> Result<Output> {
+    let server = format!("unix://{}", folder.join("flowlog.sock").display());
+    Ok(Command::new(binary()).args(["status", "--server", &server]).output()?)
+}
+
+/// Asks until the answer is as wanted.
+fn until(what: &str, mut ask: impl FnMut() -> Result<bool>) -> Result<()> {
+    let started = Instant::now();
+    while !ask()? {
+        ensure!(started.elapsed() < PATIENCE, "{what} never came");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+#[test]
+fn the_metrics_say_what_the_interface_and_the_file_say() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pair = Pair::new(false)?;
+    let packets = || -> Result<[u64; 2]> {
+        let read = |name| pair.near.counter(INTERFACE, name);
+        Ok([read("rx_packets")? + read("tx_packets")?, read("rx_bytes")? + read("tx_bytes")?])
+    };
+    let daemon = start(&pair, folder.path(), EVERYTHING)?;
+    let before = packets()?;
+    ping(&pair, FAR, 20)?;
+    udp(&pair, format!("{FAR}:5353").parse()?, 500, 100)?;
+    let passed = packets()?;
+    let (passed, passed_bytes) = (passed[0] - before[0], passed[1] - before[1]);
+
+    let page = std::cell::RefCell::new(String::new());
+    let of = |name: &str| series(&page.borrow()).get(name).copied().unwrap_or_default();
+    until("every packet", || {
+        *page.borrow_mut() = ask(folder.path(), "/metrics")?.1;
+        Ok(of("flowlog_packets_total{outcome=\"counted\"}") >= passed as f64)
+    })?;
+    assert_eq!(of("flowlog_packets_total{outcome=\"counted\"}"), passed as f64);
+    assert_eq!(of("flowlog_bytes_total{outcome=\"counted\"}"), passed_bytes as f64);
+    // One ping session and one socket's datagrams.
+    assert_eq!(of("flowlog_connections_total"), 2.0);
+    assert_eq!(of("flowlog_table_entries"), 2.0);
+    assert_eq!(of("flowlog_interfaces{role=\"endpoint\",watched=\"true\"}"), 1.0);
+    assert_eq!(of("flowlog_ledger_imbalance"), 0.0);
+    assert_eq!(of("flowlog_task_active{task=\"all\"}"), 1.0);
+    until("the starts of both connections, each direction", || {
+        *page.borrow_mut() = ask(folder.path(), "/metrics")?.1;
+        Ok(of("flowlog_task_written_records_total{task=\"all\"}") >= 4.0)
+    })?;
+
+    let answer = status(folder.path())?;
+    let said = String::from_utf8_lossy(&answer.stdout).into_owned();
+    assert!(answer.status.success(), "{said}");
+    assert!(said.contains("ledger: closes") && said.contains("healthy"), "{said}");
+    let json: Value = serde_json::from_str(&ask(folder.path(), "/status")?.1)?;
+    assert_eq!(json.pointer("/ledger/packets/counted/packets"), Some(&passed.into()));
+    assert_eq!(ask_tcp(&pair, "/readyz")?.0, 200);
+    assert_eq!(ask_tcp(&pair, "/healthz")?.0, 200);
+    assert_eq!(ask_tcp(&pair, "/status")?.0, 404, "names and paths are not for everybody");
+    daemon.stop()?.check()
+}
+
+#[test]
+fn a_refused_file_is_told_and_leaves_the_node_ready() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pair = Pair::new(false)?;
+    let daemon = start(&pair, folder.path(), EVERYTHING)?;
+    std::fs::write(folder.path().join("tasks.yaml"), "flowLogs:\n  - name: all\n    filePth: /x\n")?;
+    until("the refusal", || Ok(!status(folder.path())?.status.success()))?;
+    let said = String::from_utf8_lossy(&status(folder.path())?.stdout).into_owned();
+    assert!(said.contains("NOT HEALTHY") && said.contains("filePath is required"), "{said}");
+    assert_eq!(ask_tcp(&pair, "/readyz")?.0, 200);
+    let page = series(&ask(folder.path(), "/metrics")?.1);
+    assert_eq!(page.get("flowlog_task_changes_total{op=\"failure\"}"), Some(&1.0));
+    daemon.stop()?.check()
+}
+
+#[test]
+fn silent_clients_take_places_for_seconds_and_nothing_else() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pair = Pair::new(false)?;
+    let daemon = start(&pair, folder.path(), EVERYTHING)?;
+    let silent = pair
+        .near
+        .enter(|| -> Result<Vec<TcpStream>> { (0..64).map(|_| Ok(TcpStream::connect(LISTEN)?)).collect() });
+    let silent = silent.join().map_err(|_| anyhow::anyhow!("the client died"))??;
+    // The other listener has places of its own, and the capture does not notice.
+    assert_eq!(ask(folder.path(), "/healthz")?.0, 200);
+    ping(&pair, FAR, 5)?;
+    until("the pings", || {
+        let page = series(&ask(folder.path(), "/metrics")?.1);
+        Ok(page.get("flowlog_packets_total{outcome=\"counted\"}") == Some(&10.0))
+    })?;
+    // The places are free again when the header has not come in time, though the clients hold on.
+    until("a free place", || Ok(ask_tcp(&pair, "/healthz").is_ok_and(|(code, _)| code == 200)))?;
+    drop(silent);
+    daemon.stop()?.check()
+}
+
+#[test]
+fn an_address_that_is_taken_is_named_with_its_remedy() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pair = Pair::new(false)?;
+    let first = start(&pair, folder.path(), EVERYTHING)?;
+    let other = tempfile::tempdir()?;
+    let tasks = tasks(other.path(), EVERYTHING)?;
+    let logs = other.path().join("logs");
+    let ended = Daemon::spawn(&pair.near, &tasks, &logs, &["--listen", LISTEN])?.wait()?;
+    assert!(!ended.status.success());
+    let said = ended.log.join("\n");
+    assert!(said.contains(LISTEN) && said.contains("--listen none"), "{said}");
+    let socket = folder.path().join("flowlog.sock");
+    let taken = ["--socket", socket.to_str().context("a plain path")?];
+    let ended = Daemon::spawn(&pair.near, &tasks, &logs, &taken)?.wait()?;
+    assert!(!ended.status.success() && ended.log.join("\n").contains("another flowlog answers"));
+    first.stop()?.check()?;
+    assert!(!socket.exists(), "the socket goes with its daemon");
+    let gone = status(folder.path())?;
+    assert!(!gone.status.success());
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("no flowlog answers"));
+    Ok(())
+}
+
+/// The Prometheus project's own check, where it is installed.
+#[test]
+fn promtool_finds_nothing_to_say() -> Result<()> {
+    use std::io::Write;
+    let promtool = std::env::var_os("PROMTOOL").unwrap_or_else(|| "promtool".into());
+    if Command::new(&promtool).arg("--version").output().is_err() {
+        println!("not run: promtool is not installed (Debian's package prometheus)");
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let pair = Pair::new(false)?;
+    let daemon = start(&pair, folder.path(), EVERYTHING)?;
+    ping(&pair, FAR, 1)?;
+    let mut page = String::new();
+    until("packets", || {
+        page = ask(folder.path(), "/metrics")?.1;
+        Ok(page.contains("outcome=\"counted\"} 2"))
+    })?;
+    let mut check = Command::new(&promtool)
+        .args(["check", "metrics"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()?;
+    check.stdin.take().context("stdin is piped")?.write_all(page.as_bytes())?;
+    let said = check.wait_with_output()?;
+    ensure!(said.status.success() && said.stderr.is_empty(), "{}", String::from_utf8_lossy(&said.stderr));
+    daemon.stop()?.check()
+}
