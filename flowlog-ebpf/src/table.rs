@@ -116,14 +116,15 @@ fn is_live(entry: *mut FlowEntry, tag: u32) -> bool {
     if cfg!(feature = "boolean-mark") { tag_of(entry) != 0 } else { tag_of(entry) == tag }
 }
 
-/// 1.5 us, so that a race which is rare becomes one that is seen.
+/// 20 us, so that a race which is rare becomes one that is seen, on a busy machine too.
 #[cfg(feature = "slow")]
 #[inline(always)]
 fn spin() {
     use aya_ebpf::helpers::bpf_ktime_get_ns;
-    // SAFETY: a helper without arguments, here and below.
-    let until_ns = unsafe { bpf_ktime_get_ns() } + 1_500;
-    for _ in 0..128 {
+    // SAFETY: a helper without arguments.
+    let until_ns = unsafe { bpf_ktime_get_ns() } + 20_000;
+    for _ in 0..1024 {
+        // SAFETY: as above.
         if unsafe { bpf_ktime_get_ns() } >= until_ns {
             break;
         }

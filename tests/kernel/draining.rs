@@ -32,6 +32,9 @@ type Flow = ([u8; size_of::<FlowKey>()], usize);
 /// Flows that the generators send all the time, all of them on each CPU.
 const FLOWS: u32 = 48;
 
+/// Port of flows to which nobody sends.
+const NOBODY: u16 = 3_000;
+
 /// The same numbers each time.
 struct Seed(u64);
 
@@ -84,6 +87,8 @@ struct Heard {
     sums: Sums,
     alone: u64,
     ended: u64,
+    /// Packets of flows to which nobody sends.
+    strays: u64,
 }
 
 impl Heard {
@@ -99,6 +104,7 @@ impl Heard {
         for (direction, side) in report.directions.iter().enumerate() {
             let told = side.packets.wrapping_sub(side.reported_packets);
             if told > 0 {
+                self.strays += u64::from(report.key.low_port == NOBODY || report.key.high_port == NOBODY);
                 let sum = self.sums.entry(flow((report.key, direction))).or_default();
                 *sum = sum.wrapping_add(told);
             }
@@ -121,6 +127,8 @@ struct Case {
     pause_ms: u64,
     /// Stops as soon as this many entries have been taken out.
     removals: u64,
+    /// Or when packets are told of a flow to which nobody sends.
+    or_strays: bool,
 }
 
 #[derive(Default)]
@@ -190,11 +198,13 @@ fn table(program: &SchedClassifier) -> Result<Table> {
 
 /// Enters a connection without packets, as a program does.
 fn enter(flows: &mut Table, number: u32) {
-    let (key, _) = place(&datagram(0x20_0000 + number, 3_000));
+    let (key, _) = place(&datagram(0x20_0000 + number, NOBODY));
     let mut entry = FlowEntry::new_zeroed();
     entry.tag = tag(&key);
+    let key: [u8; size_of::<FlowKey>()] = zerocopy::transmute!(key);
+    let entry: [u8; size_of::<FlowEntry>()] = zerocopy::transmute!(entry);
     // A full table has no room for it, which is the programs' affair.
-    let _ = flows.insert(&zerocopy::transmute!(key), &zerocopy::transmute!(entry), 0);
+    let _ = flows.insert(key, entry, 0);
 }
 
 /// The generator of one CPU: until stopped, each flow in a random order; what it has sent.
@@ -263,7 +273,10 @@ fn drain(
     let (mut program, mut other, started) = (attached()?, 0_u32, Instant::now());
     let mut flows = table(&program)?;
     let mut round = 0_u16;
-    while outcome.heard.ended < case.removals && started.elapsed() < Duration::from_secs(30) {
+    while outcome.heard.ended < case.removals
+        && !(case.or_strays && outcome.heard.strays > 0)
+        && started.elapsed() < Duration::from_secs(30)
+    {
         let live = slot.as_mut().context("a capture")?;
         let heard = &mut outcome.heard;
         live.poll(&mut |captured| {
@@ -286,7 +299,7 @@ fn drain(
         if case.reload {
             live.set_rules(&rules(round))?;
         }
-        if case.restart && round.is_multiple_of(8) {
+        if case.restart && round.is_multiple_of(3) {
             let heard = &mut outcome.heard;
             live.stop(&mut |captured| heard.take(&captured))?;
             // The folder is locked as long as the old one lives.
@@ -312,7 +325,7 @@ fn object(features: &str, name: &str) -> Result<Arc<[u8]>> {
 
 #[test]
 fn no_packet_is_lost_or_counted_into_another_flow_whatever_goes_on() -> Result<()> {
-    let removals = 2_000;
+    let removals = 1_000;
     let cases = [
         ("eviction", Case { removals, ..Case::default() }),
         ("a full table", Case { removals, table_entries: 64, ..Case::default() }),
@@ -344,7 +357,7 @@ fn no_packet_is_lost_or_counted_into_another_flow_whatever_goes_on() -> Result<(
         ensure!(outcome.heard.ended >= case.removals, "{name}: only {} removals", outcome.heard.ended);
         ensure!((outcome.table_full > 0) == (case.table_entries > 0), "{name}: no such thing happened");
         ensure!((outcome.ring_full > 0) == (case.pause_ms > 0), "{name}: no such thing happened");
-        ensure!((outcome.restarts > 3) == case.restart, "{name}: no such thing happened");
+        ensure!((outcome.restarts > 1) == case.restart, "{name}: no such thing happened");
     }
     Ok(())
 }
@@ -360,10 +373,10 @@ fn what_is_wrong_is_noticed_and_what_is_right_stands_wide_windows() -> Result<()
         ..Case::default()
     };
     let cases = [
-        ("as it should be", case(&slow, Removal::Exact, 20_000), false),
-        ("a boolean mark", case(&boolean, Removal::Exact, 60_000), true),
-        ("no grace period", case(&slow, Removal::WithoutGrace, 20_000), true),
-        ("read and delete", case(&slow, Removal::Unmarked, 5_000), true),
+        ("as it should be", case(&slow, Removal::Exact, 4_000), false),
+        ("a boolean mark", Case { or_strays: true, ..case(&boolean, Removal::Exact, 100_000) }, true),
+        ("no grace period", case(&slow, Removal::WithoutGrace, 4_000), true),
+        ("read and delete", case(&slow, Removal::Unmarked, 2_000), true),
     ];
     for (name, case, noticed) in cases {
         let outcome = play(&Pair::new(false)?, case, None)?;
