@@ -1,7 +1,8 @@
 //! Joins the rooms: flows in, each task's records out. The only file that names them all.
 //!
 //! In: batches of flows by cadence, with the node they were seen on. Out: chunks of whole records to the writer of each
-//! task. Flows are enriched once, and encoded once for each distinct mask, however many tasks share it.
+//! task. Flows are enriched once, and encoded once for each distinct mask and format, however many tasks
+//! share it.
 
 mod stage;
 
@@ -15,11 +16,11 @@ use bytes::Bytes;
 
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::decode::Flows;
-use crate::encode::{foreign, json};
+use crate::encode;
 use crate::enrich::Enricher;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
-use crate::record::{Flow, Foreign, Node, Seen};
+use crate::record::{Flow, Foreign, Format, Node, Seen};
 use crate::task::{
     Aggregator, Closing, Earlier, Finished, Overflow, Phase, Plan, Planned, RateLimit, Running, Spec,
 };
@@ -56,7 +57,7 @@ struct Kept {
 #[derive(Debug)]
 pub struct Pipeline {
     lanes: Vec<Lane>,
-    masks: Vec<(u8, Mask)>,
+    masks: Vec<(u8, Mask, Format, bool)>,
     lines: Vec<Lines>,
     roots: Arc<Roots>,
     enricher: Enricher,
@@ -121,7 +122,8 @@ impl Pipeline {
     }
 
     fn seat(&mut self, planned: Planned, mut kept: Kept, running: Running) {
-        let wanted = (planned.cadence, planned.mask);
+        let aggregated = planned.spec.aggregation.is_some();
+        let wanted = (planned.cadence, planned.mask, planned.spec.file.format, aggregated);
         let mask = self.masks.iter().position(|mask| *mask == wanted).unwrap_or_else(|| {
             self.masks.push(wanted);
             self.lines.push(Lines::default());
@@ -136,7 +138,11 @@ impl Pipeline {
         if let Some(old) = kept.aggregator.take_if(|aggregator| !stays(aggregator)) {
             give_out(Some(old), &running, self.overflow);
         }
-        let aggregator = kept.aggregator.or(asked.map(Aggregator::new));
+        let format = planned.spec.file.format;
+        let aggregator = kept
+            .aggregator
+            .or(asked.map(|asked| Aggregator::new(asked, format)))
+            .map(|sums| sums.written_as(format));
         self.lanes.push(Lane { planned, mask, kept: Kept { rate, aggregator }, running });
     }
 
@@ -264,7 +270,8 @@ impl Pipeline {
                 continue;
             }
             let Some(lines) = self.lines.get_mut(*mask) else { continue };
-            let (filter, mask) = (&planned.filter, &planned.mask);
+            let (filter, mask, format) = (&planned.filter, &planned.mask, planned.spec.file.format);
+            let aggregated = kept.aggregator.is_some();
             let to = (&*running, kept, None, self.overflow);
             let add = |aggregator: &mut Aggregator, event: &Foreign, common: &[u8], times| {
                 // What is no flow is written at once, as Hubble does.
@@ -274,11 +281,12 @@ impl Pipeline {
                 }
                 flow
             };
-            let chunk = collect(events, to, add, |at, event, chunk| {
+            let chunk = collect(events, to, format, add, |at, event, chunk| {
                 if !filter.takes(event) {
                     return None;
                 }
-                chunk.extend_from_slice(lines.line(at, |text| foreign::encode(event, mask, text)));
+                let own = if aggregated && event.flow().is_some() { Format::Json } else { format };
+                chunk.extend_from_slice(lines.line(at, |text| encode::event(own, event, mask, text)));
                 let time_ns = event.time_ns().unwrap_or(now_ns);
                 Some((time_ns, time_ns))
             });
@@ -364,11 +372,14 @@ fn take(flows: &[Flow], node: &Node, task: &Planned, to: To<'_>, lines: &mut Lin
         aggregator.add(common, &Seen { flow, node }, times, counters);
         true
     };
-    collect(flows, to, add, |at, flow, chunk| {
+    let format = task.spec.file.format;
+    // What is added up is told apart by its JSON.
+    let own = if to.1.aggregator.is_some() { Format::Json } else { format };
+    collect(flows, to, format, add, |at, flow, chunk| {
         if !task.filter.matches(flow, node) {
             return None;
         }
-        chunk.extend_from_slice(lines.line(at, |text| json::encode(flow, node, &task.mask, text)));
+        chunk.extend_from_slice(lines.line(at, |text| encode::flow(own, flow, node, &task.mask, text)));
         Some((flow.last_seen_ns, flow.first_seen_ns))
     })
 }
@@ -378,6 +389,7 @@ fn take(flows: &[Flow], node: &Node, task: &Planned, to: To<'_>, lines: &mut Lin
 fn collect<R>(
     shown: &[R],
     (running, kept, clock, overflow): To<'_>,
+    format: Format,
     add: impl Fn(&mut Aggregator, &R, &[u8], (i64, i64)) -> bool,
     mut line: impl FnMut(usize, &R, &mut Vec<u8>) -> Option<(i64, i64)>,
 ) -> Option<Chunk> {
@@ -415,7 +427,7 @@ fn collect<R>(
     counters.matched.add(matched);
     counters.not_matched.add(decoded - matched);
     let (first_ns, last_ns, seen_from_ns) = times?;
-    Some(Chunk { lines: Bytes::from(chunk), records, first_ns, last_ns, seen_from_ns })
+    Some(Chunk { format, lines: Bytes::from(chunk), records, first_ns, last_ns, seen_from_ns })
 }
 
 /// The flows of a batch as lines under one mask, each encoded when the first task asks for it.

@@ -26,8 +26,9 @@ pub fn binary() -> PathBuf {
     path.canonicalize().unwrap_or(path)
 }
 
-/// How long anything may take before a test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long anything may take before a test gives up: loading the programs alone takes a minute where the CPU is
+/// emulated on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A running daemon; killed when dropped.
 #[derive(Debug)]

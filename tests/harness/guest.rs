@@ -13,6 +13,12 @@ pub fn emulated(why: &str) -> bool {
     emulated
 }
 
+/// How many times longer than on a real CPU a time must be that a test cannot do without.
+#[must_use]
+pub fn pace() -> u32 {
+    if std::env::var_os("FLOWLOG_EMULATED").is_some() { 20 } else { 1 }
+}
+
 /// The running kernel's version: major and minor number; zeros when it does not say.
 #[must_use]
 pub fn kernel() -> (u32, u32) {

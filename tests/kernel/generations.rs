@@ -7,7 +7,7 @@ use flowlog_user::record::rules::{Group, Rules};
 
 use crate::loaded::Loaded;
 use crate::packets::*;
-use crate::rejecting::many;
+use flowlog_tests::rules::many;
 
 const IN: &str = names::ETHERNET_PROGRAMS[hook::UPLINK_INGRESS as usize];
 

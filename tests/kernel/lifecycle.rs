@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use aya::programs::{SchedClassifier, TcAttachType};
 use flowlog_tests::daemon::{Daemon, PATIENCE, binary};
-use flowlog_tests::guest::{emulated, hooks};
+use flowlog_tests::guest::{emulated, hooks, pace};
 use flowlog_tests::netns::{FAR, INTERFACE, Netns, Pair, run};
 use flowlog_tests::records::{Record, all, files, sums, zstdcat};
 use flowlog_tests::traffic::{ping, udp};
@@ -58,12 +58,12 @@ fn both_signals_and_the_clock_stop_it_in_order_and_nothing_stays_attached() -> R
         let folder = tempfile::tempdir()?;
         let logs = folder.path().join("logs");
         let pair = Pair::new(false)?;
-        let time = if stop.is_some() { "1h" } else { "1s" };
+        let time = if stop.is_some() { "1h".to_owned() } else { format!("{}s", pace()) };
         let daemon = Daemon::start(
             &pair.near,
             &tasks(folder.path(), EVERYTHING)?,
             &logs,
-            &["--hook", hook, "--for", time],
+            &["--hook", hook, "--for", &time],
         )?;
         ensure!(attached(&pair.near)? > 0, "{hook}: nothing is attached");
         ping(&pair, FAR, 3)?;

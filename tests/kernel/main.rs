@@ -2,6 +2,8 @@
 //! root. `end_to_end` and `lifecycle` run the daemon between hosts of their own; the rest attaches nothing.
 #![cfg(test)]
 
+use flowlog_tests::{loaded, packets};
+
 mod confined;
 mod counting;
 mod draining;
@@ -10,10 +12,9 @@ mod fragments;
 mod generations;
 mod headers;
 mod lifecycle;
-mod loaded;
 mod loading;
 mod memory;
-mod packets;
+mod offloads;
 mod perf;
 mod pinned;
 mod racing;
@@ -23,4 +24,5 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod topologies;
 mod tunnels;

@@ -2,9 +2,9 @@
 
 use crate::loaded::{Beside, Loaded};
 use crate::packets::*;
-use crate::rejecting::many;
 use flowlog_abi::{hook, names};
 use flowlog_tests::guest::emulated;
+use flowlog_tests::rules::many;
 
 const IN: &str = names::ETHERNET_PROGRAMS[hook::UPLINK_INGRESS as usize];
 const REPEAT: u32 = 200_000;

@@ -1,8 +1,5 @@
 //! What no task wants is rejected before it is counted, and the records of a task do not depend on the others.
 
-use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
-
 use anyhow::{Context, Result, ensure};
 use flowlog_abi::{hook, names};
 use flowlog_ebpf::{parse_ethernet, wanted};
@@ -13,39 +10,16 @@ use flowlog_tests::traffic::{self, ping};
 use flowlog_user::capture::Captured;
 use flowlog_user::capture::live::{self, Live};
 use flowlog_user::capture::rules::Tables;
-use flowlog_user::record::rules::{Group, Prefix, Rules};
+use flowlog_user::record::rules::{Group, Rules};
 use serde_json::Value;
 
 use crate::end_to_end::tasks;
 use crate::loaded::Loaded;
 use crate::packets::*;
+use flowlog_tests::rules::many;
 
 const IN: &str = names::ETHERNET_PROGRAMS[hook::UPLINK_INGRESS as usize];
 const OUT: &str = names::ETHERNET_PROGRAMS[hook::UPLINK_EGRESS as usize];
-
-fn v4(address: [u8; 4], length: u8) -> Prefix {
-    Prefix { length: 96 + length, bits: Ipv4Addr::from(address).to_ipv6_mapped().to_bits() }
-}
-
-fn only(prefixes: impl IntoIterator<Item = Prefix>) -> Option<BTreeSet<Prefix>> {
-    Some(prefixes.into_iter().collect())
-}
-
-/// 10,000 prefixes and 1,000 ports, none of which takes a packet between A and B but those from port 443.
-pub(crate) fn many() -> Tables {
-    let prefixes = (0..10_000_u16).map(|n| v4([172, 16, n.to_be_bytes()[0], n.to_be_bytes()[1]], 32));
-    Tables::new(&Rules {
-        groups: vec![
-            Group { source: only(prefixes), ..Group::default() },
-            Group {
-                source: only([v4([10, 0, 0, 0], 8)]),
-                source_ports: Some((1_000..2_000).chain([443]).collect()),
-                protocols: Some([6].into()),
-                ..Group::default()
-            },
-        ],
-    })
-}
 
 #[test]
 fn the_kernel_decides_as_the_host_does() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use flowlog_tests::daemon::{Daemon, Ended, PATIENCE};
-use flowlog_tests::guest::emulated;
+use flowlog_tests::guest::{emulated, pace};
 use flowlog_tests::netns::{FAR, Pair};
 use flowlog_tests::records::{all, files, sums};
 use flowlog_tests::traffic::udp;
@@ -304,7 +304,7 @@ fn the_kernel_counts_for_a_new_task_what_it_rejected_before() -> Result<()> {
 #[test]
 fn start_and_end_are_kept_to_the_second() -> Result<()> {
     let bench = Bench::new()?;
-    let (start, end) = (now()? + Duration::from_secs(6), now()? + Duration::from_secs(9));
+    let (start, end) = (now()? + Duration::from_secs(6) * pace(), now()? + Duration::from_secs(9) * pace());
     bench.write(
         "a.yaml",
         &[
@@ -330,7 +330,7 @@ fn start_and_end_are_kept_to_the_second() -> Result<()> {
         (late(began, start).context("too early")?, late(ended_at, end).context("too early")?);
     println!("started {began:?} and ended {ended_at:?} after its moment");
     ensure!(
-        began < Duration::from_millis(500) && ended_at < Duration::from_millis(500),
+        began < Duration::from_millis(500) * pace() && ended_at < Duration::from_millis(500) * pace(),
         "{began:?}, {ended_at:?}"
     );
     // Finished under its final name while the daemon runs on.

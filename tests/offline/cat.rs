@@ -141,7 +141,7 @@ fn a_field_mask_leaves_out_the_rest() -> Result<()> {
     );
     for (arguments, what) in [
         (&["--field-mask", "IP.sauce"][..], "did you mean `IP.source`?"),
-        (&["--field-mask", "IP", "-o", "compact"], "chooses fields of JSON"),
+        (&["--field-mask", "IP", "-o", "compact"], "chooses fields of records"),
     ] {
         let output = cat(arguments, &file)?;
         let said = String::from_utf8(output.stderr)?;

@@ -8,6 +8,7 @@ mod corpus;
 mod deployment;
 mod explain;
 mod files;
+mod formats;
 mod hubble;
 mod limits;
 mod prefilter;

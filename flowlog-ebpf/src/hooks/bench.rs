@@ -17,7 +17,7 @@ pub(crate) fn fl_bench_empty(_: TcContext) -> i32 {
     TC_ACT_UNSPEC
 }
 
-/// The least that any such agent must do with a packet: a TCP/IPv4 five-tuple, one hit in a hash, a clock, two sums.
+/// The least that any such agent must do with a packet: a TCP or UDP five-tuple over IPv4, one hit in a hash, a clock, two sums.
 #[classifier]
 pub(crate) fn fl_bench_ref(context: TcContext) -> i32 {
     let skb = Skb::new(&context);
@@ -25,7 +25,8 @@ pub(crate) fn fl_bench_ref(context: TcContext) -> i32 {
     let Some(ip) = skb.read::<20>(14) else { return TC_ACT_UNSPEC };
     let Some([p0, p1, q0, q1]) = skb.read::<4>(34) else { return TC_ACT_UNSPEC };
     let [first, _, _, _, _, _, _, _, _, number, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = ip;
-    if [e0, e1, first, number] != [8, 0, 0x45, protocol::TCP] {
+    // Ports are in the same place in both.
+    if [e0, e1, first] != [8, 0, 0x45] || (number != protocol::TCP && number != protocol::UDP) {
         return TC_ACT_UNSPEC;
     }
     let key = FlowKey {

@@ -7,9 +7,12 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use flowlog_user::clock::wall_ns;
-use flowlog_user::encode;
+use flowlog_user::encode::{self, Sheet};
 use flowlog_user::project;
-use flowlog_user::read::{self, Damage, Limit, Look, Names, Output, Request, Sieve, TimeRange};
+use flowlog_user::read::{
+    self, Convert, Damage, Limit, Look, Names, Output, Piece, Request, Sieve, TimeRange, ToLine,
+};
+use flowlog_user::record::Format;
 use flowlog_user::record::fields::Mask;
 
 use super::flags::FilterArgs;
@@ -24,8 +27,9 @@ pub(crate) struct CatArgs {
     /// `-` is stdin.
     #[arg(required_unless_present = "print-raw-filters", value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// `json`: the records as they were written, a line each; `table`: columns for people; `compact` and `dict`: as
-    /// Hubble's client prints flows (in UTC).
+    /// `json`: the records as Hubble exports them, a line each; `table`: columns for people; `compact` and `dict`: as
+    /// Hubble's client prints flows (in UTC); `flat`: JSON lines of one level; `csv` and `parquet`: a row each, sorted by
+    /// time.
     #[arg(long, short, value_enum, default_value = "json")]
     output: Shape,
     /// Only records whose packets were seen at this time or later: RFC 3339, or e.g. `10m` for ten minutes ago.
@@ -75,6 +79,12 @@ enum Shape {
     Compact,
     /// Keys and values.
     Dict,
+    /// JSON lines of one level.
+    Flat,
+    /// A row each.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
 }
 
 fn point(text: &str) -> Result<i64, String> {
@@ -93,6 +103,13 @@ pub(crate) fn cat(arguments: &CatArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let request = request(arguments)?;
+    let sheet = matches!(arguments.output, Shape::Csv | Shape::Parquet);
+    if arguments.follow && sheet {
+        bail!("--follow has no end, and what is sorted is printed at the end; take -o flat");
+    }
+    if arguments.output == Shape::Parquet && !arguments.stats && out.get_ref().is_terminal() {
+        bail!("Parquet is not for terminals; add e.g. `> flows.parquet`");
+    }
     if arguments.follow {
         let mut say = |damage: &Damage| tracing::warn!("{damage}");
         read::follow(&request, &mut out, &mut say, &|| false)?;
@@ -119,10 +136,11 @@ fn request(arguments: &CatArgs) -> anyhow::Result<Request> {
         Shape::Table => Output::Table,
         Shape::Compact => Output::Compact(names),
         Shape::Dict => Output::Dict(names),
+        Shape::Flat | Shape::Csv | Shape::Parquet => Output::Converted,
     };
     let paths: Vec<&str> = arguments.field_mask.iter().map(String::as_str).collect();
-    if !paths.is_empty() && arguments.output != Shape::Json {
-        bail!("--field-mask chooses fields of JSON; with another --output all that it shows is fixed");
+    if !paths.is_empty() && matches!(arguments.output, Shape::Table | Shape::Compact | Shape::Dict) {
+        bail!("--field-mask chooses fields of records; with this --output all that it shows is fixed");
     }
     let mask = project::compile(&paths, false).context("--field-mask")?;
     // As with hubble, 0 is no limit.
@@ -138,9 +156,36 @@ fn request(arguments: &CatArgs) -> anyhow::Result<Request> {
         paths: arguments.paths.clone(),
         output,
         range: TimeRange { since_ns: arguments.since, until_ns: arguments.until },
+        convert: converter(arguments.output),
+        to_line: ToLine(Some(|event, out| encode::notice(Format::Json, event, out))),
         sieve: sieve(&arguments.filters, mask),
         limit,
     })
+}
+
+/// What writes the formats that are not Hubble's.
+fn converter(shape: Shape) -> Convert {
+    let sheet = |shape| {
+        let mut sheet = Sheet::new(shape);
+        Convert::new(move |piece, out| match piece {
+            Piece::Record(event) => sheet.take(event, out),
+            Piece::End => sheet.finish(out),
+        })
+    };
+    match shape {
+        Shape::Json | Shape::Table | Shape::Compact | Shape::Dict => Convert::default(),
+        Shape::Csv => sheet(encode::Shape::Csv),
+        Shape::Parquet => sheet(encode::Shape::Parquet),
+        Shape::Flat => {
+            let mut line = Vec::new();
+            Convert::new(move |piece, out| {
+                let Piece::Record(event) = piece else { return Ok(()) };
+                line.clear();
+                encode::notice(Format::Flat, event, &mut line);
+                out.write_all(&line)
+            })
+        }
+    }
 }
 
 /// Filter and mask, where there are any.

@@ -76,10 +76,11 @@ pub(crate) fn describe(task: &Planned) -> String {
         total => format!("at most {} on disk", bytes(total)),
     };
     format!(
-        "task {}: {}, finished as {} (json, {}), rotated at {}, {total}, mode {:04o}",
+        "task {}: {}, finished as {} ({}, {}), rotated at {}, {total}, mode {:04o}",
         task.spec.name,
         write.live_path().display(),
         write.finished_paths().file_name().unwrap_or_default().display(),
+        write.format.name(),
         write.compression.name(),
         bytes(write.size_bytes_max),
         write.mode,
@@ -96,7 +97,7 @@ pub(crate) fn to_json(task: &Planned) -> serde_json::Value {
         "line": spec.place.line,
         "live": write.live_path(),
         "finished": write.finished_paths(),
-        "format": "json",
+        "format": write.format.name(),
         "compression": write.compression.name(),
         "mode": format!("{:04o}", write.mode),
         "rotate_bytes_max": write.size_bytes_max,

@@ -54,10 +54,14 @@ pub fn normal(spec: &Spec) -> Normal {
 
 fn file(spec: &Spec, total_mb: Option<u64>, put: &mut impl FnMut(&'static str, Option<Value>)) {
     let file = &spec.file;
+    put("format", Some(file.format.name().into()));
     put("compression", Some(file.compression.name().into()));
-    if let Compression::Zstd { level } = file.compression {
-        put("compressionLevel", Some(level.into()));
-    }
+    let level = match file.compression {
+        Compression::Zstd { level } => Some(i64::from(level)),
+        Compression::Gzip { level } => Some(level.into()),
+        Compression::None => None,
+    };
+    put("compressionLevel", level.map(Into::into));
     put("fileMaxSizeMb", Some((file.size_bytes_max / MIB).into()));
     match total_mb.filter(|mb| *mb > 0) {
         Some(mb) => put("fileMaxTotalMb", Some(mb.into())),

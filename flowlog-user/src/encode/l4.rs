@@ -4,10 +4,10 @@ use crate::record::L4;
 use crate::record::fields::{Field, FieldSet, Mask};
 
 const L4_SET: FieldSet = span(Field::TcpSourcePort, Field::IgmpGroupAddress);
-const FLAGS_SET: FieldSet = span(Field::TcpFin, Field::TcpNs);
+pub(super) const FLAGS_SET: FieldSet = span(Field::TcpFin, Field::TcpNs);
 
 /// TCP flags in declaration order with their bit in the header's flag byte.
-const TCP_FLAGS: [(Field, u8, &str); 8] = [
+pub(super) const TCP_FLAGS: [(Field, u8, &str); 8] = [
     (Field::TcpFin, 0, "\"FIN\":true"),
     (Field::TcpSyn, 1, "\"SYN\":true"),
     (Field::TcpRst, 2, "\"RST\":true"),
@@ -17,6 +17,19 @@ const TCP_FLAGS: [(Field, u8, &str); 8] = [
     (Field::TcpEce, 6, "\"ECE\":true"),
     (Field::TcpCwr, 7, "\"CWR\":true"),
 ];
+
+/// Whether the mask keeps anything of the member that is set.
+pub(super) fn is_kept(l4: L4, mask: &Mask) -> bool {
+    const TCP: FieldSet = span(Field::TcpSourcePort, Field::TcpNs);
+    mask.keep.intersects(match l4 {
+        L4::Tcp { .. } => TCP,
+        L4::Udp { .. } => const { span(Field::UdpSourcePort, Field::UdpDestinationPort) },
+        L4::Sctp { .. } => const { span(Field::SctpSourcePort, Field::SctpDestinationPort) },
+        L4::Icmpv4 { .. } => const { span(Field::Icmpv4Type, Field::Icmpv4Code) },
+        L4::Icmpv6 { .. } => const { span(Field::Icmpv6Type, Field::Icmpv6Code) },
+        L4::Other => FieldSet::NONE,
+    })
+}
 
 /// Writes `l4`. Of its union only the member that is set is ever written.
 pub(super) fn l4(out: &mut Vec<u8>, l4: L4, mask: &Mask) {

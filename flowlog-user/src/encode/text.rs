@@ -126,6 +126,12 @@ const fn digit(value: u32, place: u32) -> u8 {
 /// An address, quoted.
 pub(super) fn address(out: &mut Vec<u8>, address: IpAddr) {
     out.push(b'"');
+    plain_address(out, address);
+    out.push(b'"');
+}
+
+/// An address.
+pub(super) fn plain_address(out: &mut Vec<u8>, address: IpAddr) {
     match address {
         IpAddr::V4(v4) => {
             for (index, octet) in v4.octets().into_iter().enumerate() {
@@ -140,5 +146,4 @@ pub(super) fn address(out: &mut Vec<u8>, address: IpAddr) {
             let _ = write!(out, "{v6}");
         }
     }
-    out.push(b'"');
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::client::Names;
+use super::convert::Convert;
 use super::group::{Group, time_ns};
 use super::printer::Printer;
 use super::range::TimeRange;
@@ -11,6 +12,7 @@ use super::sieve::Sieve;
 use super::sources::groups;
 use super::stats::Stats;
 use super::{Damage, Error};
+use crate::record::Foreign;
 
 /// How records are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,9 +26,15 @@ pub enum Output {
     Compact(Names),
     /// Keys and values, as Hubble's client prints them.
     Dict(Names),
+    /// As [`Request::convert`] writes them.
+    Converted,
     /// Nothing: they are only counted.
     Nothing,
 }
+
+/// Appends an event as Hubble's line: what becomes of records of the other formats. Without it they are damage.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ToLine(pub Option<fn(&Foreign, &mut Vec<u8>)>);
 
 /// Which of the records that are left are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +57,10 @@ pub struct Request {
     pub output: Output,
     /// When it was seen.
     pub range: TimeRange,
+    /// What [`Output::Converted`] is.
+    pub convert: Convert,
+    /// How records of other formats become lines.
+    pub to_line: ToLine,
     /// Which records, and what of them.
     pub sieve: Sieve,
     /// How many.
@@ -94,7 +106,7 @@ fn print(
 ) -> Result<(), Error> {
     let groups = groups(&request.paths)?.into_iter();
     let mut groups: Vec<Group> =
-        groups.map(|sources| Group::new(sources, request.range, false)).collect::<Result<_, _>>()?;
+        groups.map(|sources| Group::new(sources, request, false)).collect::<Result<_, _>>()?;
     let several = groups.len() > 1;
     let mut stopped = vec![None; groups.len()];
     // The time of each group's line, and which group it is.

@@ -1,6 +1,6 @@
 //! JSON into Hubble's messages, as strict as protobuf's own reader.
 
-use super::json;
+use super::{flat, json};
 use crate::record::schema::{Arity, Descriptor, EXPORT_EVENT, FLOW, Kind, Spec};
 use crate::record::{Foreign, Json, Message, Value};
 use crate::tree::hint;
@@ -17,13 +17,20 @@ pub struct Malformed {
 
 type Parsed<T> = Result<T, Malformed>;
 
-/// Parses a line of an export. A bare `flow.Flow` is taken too.
+/// Parses a line of an export, or a flat one of ours. A bare `flow.Flow` is taken too.
 ///
 /// # Errors
 /// What is not JSON, or not an event by Hubble's messages.
 pub fn event(line: &[u8]) -> Parsed<Foreign> {
     let json = json::parse(line).map_err(|error| wrong("", error.to_string()))?;
     let Json::Map(entries) = &json else { return Err(expected("", "an object", &json)) };
+    let unfolded;
+    let entries = if flat::is_flat(entries) {
+        unfolded = flat::unfold(entries)?;
+        &unfolded
+    } else {
+        entries
+    };
     // Only these two keys are in both.
     let wrapped =
         |key: &str| !matches!(key, "time" | "node_name" | "nodeName") && find(&EXPORT_EVENT, key).is_some();

@@ -1,15 +1,17 @@
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::content::Stream;
 use super::event::{self, Malformed};
-use crate::record::Foreign;
+use super::protobuf;
+use crate::record::format::{Head, RECORD_BYTES_MAX, delimited_head};
+use crate::record::{Foreign, Framing};
 
 /// Bytes of a line that are taken at most.
-const LINE_BYTES_MAX: u64 = 1 << 20;
+const LINE_BYTES_MAX: u64 = RECORD_BYTES_MAX as u64;
 
 /// What became of the lines of recorded events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,8 +36,8 @@ pub struct BadLine {
     pub what: Malformed,
 }
 
-/// Reads recorded events: lines of Hubble's export or ours, compressed or not; `-` is stdin. A line that is none is
-/// told and passed over. Counts as it goes, so that an error leaves what came before counted.
+/// Reads recorded events: lines of Hubble's export, or ours of any format, compressed or not; `-` is stdin. A line or
+/// record that is none is told and passed over. Counts as it goes, so that an error leaves what came before counted.
 ///
 /// # Errors
 /// When a file cannot be opened or read to its end.
@@ -46,7 +48,12 @@ pub fn flows(
     mut bad: impl FnMut(&BadLine),
 ) -> Result<(), Error> {
     let failed = |source| Error::Open { path: path.to_owned(), source };
-    let mut content = BufReader::with_capacity(64 << 10, open(path).map(Stream::new).map_err(failed)?);
+    let mut content = open(path).map(Stream::new).map_err(failed)?;
+    let (framing, head) = recognise(&mut content).map_err(failed)?;
+    let mut content = BufReader::with_capacity(64 << 10, Cursor::new(head).chain(content));
+    if framing == Framing::Delimited {
+        return delimited(path, &mut content, counts, sink, bad);
+    }
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
@@ -74,6 +81,74 @@ pub fn flows(
         }
     }
     Ok(())
+}
+
+/// How records are told apart, and what had to be read to know it.
+fn recognise(content: &mut Stream) -> std::io::Result<(Framing, Vec<u8>)> {
+    let mut head = Vec::new();
+    let mut buffer = [0; 4 << 10];
+    loop {
+        let read = content.read(&mut buffer)?;
+        head.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        let whole = read == 0 || head.len() > RECORD_BYTES_MAX;
+        if let Some(framing) = Framing::recognise(&head, whole) {
+            return Ok((framing, head));
+        }
+        if whole {
+            return Ok((Framing::Lines, head));
+        }
+    }
+}
+
+/// Records behind their lengths. One that is no event is told by its number; without a length nothing can follow.
+fn delimited(
+    path: &Path,
+    content: &mut impl BufRead,
+    counts: &mut Counts,
+    mut sink: impl FnMut(Foreign),
+    mut bad: impl FnMut(&BadLine),
+) -> Result<(), Error> {
+    let failed = |source| Error::Open { path: path.to_owned(), source };
+    let mut record = Vec::new();
+    for number in 1.. {
+        let Some(length) = length(content).map_err(failed)? else { break };
+        record.clear();
+        let read = content.take(length).read_to_end(&mut record).map_err(failed)?;
+        if read as u64 != length {
+            return Err(failed(ErrorKind::UnexpectedEof.into()));
+        }
+        counts.lines += 1;
+        match protobuf::event(&record) {
+            Ok(event) => {
+                counts.taken += 1;
+                sink(event);
+            }
+            Err(what) => {
+                counts.malformed += 1;
+                bad(&BadLine { path: path.to_owned(), line: number, what });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A record's length; `None` at the end.
+fn length(content: &mut impl BufRead) -> std::io::Result<Option<u64>> {
+    let mut head = Vec::new();
+    loop {
+        let mut byte = [0];
+        if content.read(&mut byte)? == 0 {
+            return if head.is_empty() { Ok(None) } else { Err(ErrorKind::UnexpectedEof.into()) };
+        }
+        head.extend(byte);
+        match delimited_head(&head) {
+            Head::Record(_, length) => return Ok(Some(length as u64)),
+            Head::Short => {}
+            Head::None => {
+                return Err(std::io::Error::new(ErrorKind::InvalidData, "a length that no record has"));
+            }
+        }
+    }
 }
 
 fn open(path: &Path) -> std::io::Result<File> {

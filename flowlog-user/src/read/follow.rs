@@ -79,7 +79,7 @@ fn look(
         let group = match tasks.entry(key) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert(Group::new(Vec::new(), request.range, true)?)
+                entry.insert(Group::new(Vec::new(), request, true)?)
             }
         };
         for source in sources {

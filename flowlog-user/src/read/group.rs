@@ -6,12 +6,17 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cat::{Request, ToLine};
 use super::input::Input;
 use super::lines::{Lines, Step};
 use super::range::TimeRange;
 use super::sources::{Position, Source, identity};
 use super::stats::Stats;
-use super::{Damage, Error};
+use super::{Damage, Error, Malformed, event, protobuf};
+use crate::record::Framing;
+
+/// What a flat line of ours begins with; Hubble has no such key.
+pub(super) const FLAT: &[u8] = b"{\"kind\":";
 
 /// The lines of one task's files, one file open at a time.
 pub(super) struct Group {
@@ -22,6 +27,9 @@ pub(super) struct Group {
     range: TimeRange,
     /// More files may come.
     follow: bool,
+    to_line: ToLine,
+    /// A record that is no line.
+    record: Vec<u8>,
     /// [`Source::log`] of its files.
     pub(super) log: String,
     /// The line that [`Self::advance`] found, newline included.
@@ -29,13 +37,15 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(sources: Vec<Source>, range: TimeRange, follow: bool) -> Result<Self, Error> {
+    pub(super) fn new(sources: Vec<Source>, request: &Request, follow: bool) -> Result<Self, Error> {
         let mut group = Self {
             files: VecDeque::new(),
             live: VecDeque::new(),
             current: None,
-            range,
+            range: request.range,
             follow,
+            to_line: request.to_line,
+            record: Vec::new(),
             log: String::new(),
             line: Vec::new(),
         };
@@ -72,7 +82,17 @@ impl Group {
                 stats.text_bytes += lines.text_bytes - before.0;
                 stats.read_bytes += lines.read_bytes() - before.1;
                 match step {
-                    Step::Line => return Ok(true),
+                    Step::Line => {
+                        match as_line(lines.framing(), &mut self.line, &mut self.record, self.to_line) {
+                            Ok(()) => return Ok(true),
+                            Err(error) => {
+                                let (path, at) = (source.path.clone(), lines.frame());
+                                let what = format!("this record is no event: {error}");
+                                damage.push(Damage { path, offset: at, end: at, what });
+                                continue;
+                            }
+                        }
+                    }
                     Step::Damage(from, to, what) => {
                         damage.push(Damage { path: source.path.clone(), offset: from, end: to, what });
                         continue;
@@ -129,6 +149,30 @@ impl Group {
         let held = self.current.iter().map(|(source, _)| source).chain(&self.files);
         held.chain(self.live.iter().map(|(source, _)| source)).any(|source| source.identity == Some(wanted))
     }
+}
+
+/// Makes Hubble's line of a record that is none: it is delimited, or flat.
+fn as_line(
+    framing: Framing,
+    line: &mut Vec<u8>,
+    record: &mut Vec<u8>,
+    to_line: ToLine,
+) -> Result<(), Malformed> {
+    let event = match framing {
+        Framing::Delimited => protobuf::event(line)?,
+        Framing::Lines if line.starts_with(FLAT) => event::event(line)?,
+        Framing::Lines => return Ok(()),
+    };
+    let Some(to_line) = to_line.0 else {
+        return Err(Malformed {
+            path: String::new(),
+            what: "there is no way to make a line of it here".into(),
+        });
+    };
+    record.clear();
+    to_line(&event, record);
+    std::mem::swap(line, record);
+    Ok(())
 }
 
 /// What a file is, whatever its name.

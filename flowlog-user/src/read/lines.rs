@@ -3,13 +3,12 @@ use std::io;
 use super::content::{Content, Piece};
 use super::input::Input;
 use super::range::TimeRange;
-
-/// Bytes of a line that are taken at most: Hubble's own readers stop at 64 KiB, so a longer one is no record.
-const LINE_BYTES_MAX: usize = 1 << 20;
+use crate::record::Framing;
+use crate::record::format::{Head, RECORD_BYTES_MAX as LINE_BYTES_MAX, delimited_head, is_record};
 
 /// What a file gives next.
 pub(super) enum Step {
-    /// A whole line stands in the buffer, newline included.
+    /// A whole record stands in the buffer: a line with its newline, or what stands behind a length.
     Line,
     /// Nothing more, at least at the moment.
     End,
@@ -17,9 +16,11 @@ pub(super) enum Step {
     Damage(u64, u64, String),
 }
 
-/// A file's lines.
+/// A file's records: lines, or what is delimited by lengths.
 pub(super) struct Lines {
     content: Content,
+    /// How records are told apart, once there is a record to see.
+    framing: Option<Framing>,
     /// Still being written: that its end is missing is no damage.
     pub(super) growing: bool,
     text: Vec<u8>,
@@ -38,6 +39,7 @@ impl Lines {
         let content = Content::new(input, range);
         Self {
             content,
+            framing: None,
             growing,
             text: Vec::new(),
             taken: 0,
@@ -46,6 +48,11 @@ impl Lines {
             text_bytes: 0,
             frame: 0,
         }
+    }
+
+    /// How records are told apart.
+    pub(super) fn framing(&self) -> Framing {
+        self.framing.unwrap_or_default()
     }
 
     /// Where the frame of the line that came last begins.
@@ -63,6 +70,20 @@ impl Lines {
         line.clear();
         loop {
             let rest = self.text.get(self.taken..).unwrap_or_default();
+            if self.framing.is_none() && !rest.is_empty() {
+                self.framing = Framing::recognise(rest, self.ended || rest.len() > LINE_BYTES_MAX);
+            }
+            let Some(Framing::Lines) = self.framing else {
+                let step = match self.framing {
+                    Some(_) => self.delimited(line),
+                    None if self.ended => Some(Step::End),
+                    None => self.read_on(),
+                };
+                match step {
+                    Some(step) => return step,
+                    None => continue,
+                }
+            };
             if let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
                 let place = self.place();
                 line.extend_from_slice(rest.get(..=at).unwrap_or_default());
@@ -87,6 +108,31 @@ impl Lines {
             }
             if let Some(step) = self.read_on() {
                 return step;
+            }
+        }
+    }
+
+    /// The next record behind a length; `None` when that is to be tried again.
+    fn delimited(&mut self, record: &mut Vec<u8>) -> Option<Step> {
+        let rest = self.text.get(self.taken..).unwrap_or_default();
+        match whole(rest, self.ended) {
+            Found::Record(begin, end) => {
+                record.extend_from_slice(rest.get(begin..end).unwrap_or_default());
+                self.taken += end;
+                Some(Step::Line)
+            }
+            Found::More if self.ended => Some(Step::End),
+            Found::More => self.read_on(),
+            Found::Nothing => {
+                let place = self.place();
+                // Nothing but the length says where a record begins: the next place where one may is looked for.
+                let next = (1..rest.len()).find(|at| {
+                    rest.get(*at..).is_some_and(|rest| matches!(whole(rest, false), Found::Record(..)))
+                });
+                let passed = next.unwrap_or(rest.len());
+                self.taken += passed;
+                let end = if self.content.is_plain() { place + passed as u64 } else { place };
+                Some(Step::Damage(place, end, "what stands here is no record".into()))
             }
         }
     }
@@ -130,6 +176,29 @@ impl Lines {
     fn place(&self) -> u64 {
         let ahead = if self.content.is_plain() { self.text.len() - self.taken } else { 0 };
         self.content.place() - ahead as u64
+    }
+}
+
+/// What delimited bytes begin with.
+enum Found {
+    /// A record, from here to there.
+    Record(usize, usize),
+    /// Too little to tell.
+    More,
+    /// No record.
+    Nothing,
+}
+
+fn whole(bytes: &[u8], ended: bool) -> Found {
+    match delimited_head(bytes) {
+        Head::Record(_, 0) | Head::None => Found::Nothing,
+        Head::Record(begin, length) => match bytes.get(begin..begin + length) {
+            Some(body) if is_record(body) => Found::Record(begin, begin + length),
+            Some(_) => Found::Nothing,
+            None if ended => Found::Nothing,
+            None => Found::More,
+        },
+        Head::Short => Found::More,
     }
 }
 

@@ -4,11 +4,13 @@ use std::io::Write;
 use serde_json::Value;
 
 use super::cat::{Limit, Output, Request, Summary};
+use super::convert::{Convert, Piece};
 use super::group::Group;
 use super::range::{TimeRange, seen_ns};
 use super::sieve::{Look, Sieve};
 use super::table::Table;
-use super::{Damage, Error, compact, dict};
+use super::{Damage, Error, compact, dict, event};
+use crate::record::Foreign;
 
 /// Prints the lines that are wanted, and counts them.
 pub(super) struct Printer {
@@ -22,6 +24,9 @@ pub(super) struct Printer {
     /// With [`Limit::Last`]: lines, their logs, and whether they are flows.
     held: VecDeque<(Vec<u8>, Option<String>, bool)>,
     rewritten: Vec<u8>,
+    convert: Convert,
+    /// The event of the line, where it was looked at.
+    event: Option<Foreign>,
     /// Something was printed.
     begun: bool,
 }
@@ -37,6 +42,8 @@ impl Printer {
             flows: 0,
             held: VecDeque::new(),
             rewritten: Vec::new(),
+            convert: request.convert.clone(),
+            event: None,
             begun: false,
         }
     }
@@ -79,6 +86,21 @@ impl Printer {
                 None
             }
         };
+        let line = match line {
+            Some(line) if self.output == Output::Converted => match event::event(line) {
+                Ok(event) => {
+                    self.event = Some(event);
+                    Some(line)
+                }
+                Err(error) => {
+                    let (path, offset) = group.place();
+                    let what = format!("this line is no event: {error}");
+                    summary.damage.push(Damage { path, offset, end: offset, what });
+                    None
+                }
+            },
+            other => other,
+        };
         if let Some(line) = line {
             if let Some(value) = value.filter(|_| count) {
                 summary.stats.count(&value, stopped);
@@ -103,6 +125,7 @@ impl Printer {
             summary.lines += 1;
             return self.print(line, log, out);
         };
+        self.event = None;
         self.held.push_back((line.to_vec(), log.map(str::to_owned), is_flow));
         // What stands before the first flow that is printed is about others.
         while self.flows > count
@@ -124,6 +147,11 @@ impl Printer {
             Output::Table => self.table.line(line, log, out),
             Output::Compact(names) => compact::line(line, names, out),
             Output::Dict(names) => dict::record(line, names, first, out),
+            Output::Converted => {
+                // Those that were held back were looked at before.
+                let event = self.event.take().or_else(|| event::event(line).ok());
+                event.map_or(Ok(()), |event| self.convert.write(Piece::Record(&event), out))
+            }
             Output::Nothing => Ok(()),
         }
         .map_err(Error::Output)
@@ -134,6 +162,9 @@ impl Printer {
         for (line, log, _) in std::mem::take(&mut self.held) {
             summary.lines += 1;
             self.print(&line, log.as_deref(), out)?;
+        }
+        if self.output == Output::Converted {
+            self.convert.write(Piece::End, out).map_err(Error::Output)?;
         }
         self.table.finish(out).and_then(|()| out.flush()).map_err(Error::Output)
     }

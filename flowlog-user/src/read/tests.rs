@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{Damage, Error, Output, Request, Summary, cat};
+use super::{Damage, Error, Output, Request, Summary, ToLine, cat};
 
 pub(super) fn lines(range: std::ops::Range<u32>) -> String {
     range.map(line).collect()
@@ -40,7 +40,8 @@ pub(super) fn gzip(text: &str) -> Vec<u8> {
 
 pub(super) fn request(paths: &[&Path], output: Output) -> Request {
     let paths = paths.iter().map(|path| path.to_path_buf()).collect();
-    Request { paths, output, ..Request::default() }
+    let to_line = ToLine(Some(|event, out| crate::encode::notice(crate::record::Format::Json, event, out)));
+    Request { paths, output, to_line, ..Request::default() }
 }
 
 pub(super) fn print(paths: &[&Path], output: Output) -> (String, Summary) {

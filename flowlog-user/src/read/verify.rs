@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::frames::index;
+use super::group::FLAT;
 use super::input::Input;
 use super::lines::{Lines, Step};
 use super::range::TimeRange;
 use super::sources::{Position, groups};
-use super::{Damage, Error};
+use super::{Damage, Error, event, protobuf};
+use crate::record::Framing;
 use crate::record::container::{FRAME_MAGIC, Index};
 
 /// One of them is in every line that flowlog or Hubble writes.
@@ -67,7 +69,7 @@ fn read(verdict: &mut Verdict, mut lines: Lines, index: Option<&Index>) {
             Step::Line => {
                 verdict.lines += 1;
                 let at = lines.frame();
-                if !is_record(&line) {
+                if !is_record(&line, lines.framing()) {
                     verdict.note(at, at, "this line is no record".into());
                 }
                 match frames.last_mut() {
@@ -92,7 +94,13 @@ fn read(verdict: &mut Verdict, mut lines: Lines, index: Option<&Index>) {
     }
 }
 
-fn is_record(line: &[u8]) -> bool {
+fn is_record(line: &[u8], framing: Framing) -> bool {
+    if framing == Framing::Delimited {
+        return protobuf::event(line).is_ok();
+    }
+    if line.starts_with(FLAT) {
+        return event::event(line).is_ok();
+    }
     serde_json::from_slice::<Value>(line)
         .is_ok_and(|value| EVENTS.iter().any(|event| value.get(event).is_some()))
 }

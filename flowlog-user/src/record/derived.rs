@@ -87,6 +87,27 @@ pub enum IpVersion {
 }
 
 impl TunnelKind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Vxlan, Self::Geneve, Self::Gre, Self::Ipip, Self::Ip6ip];
+
+    /// The kind of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The number in protobuf's `Measured`.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self as u64 + 1
+    }
+
+    /// The kind of a number.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+
     /// The name in records.
     #[must_use]
     pub const fn name(self) -> &'static str {

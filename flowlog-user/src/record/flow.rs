@@ -21,6 +21,24 @@ impl Event {
             Self::End => "end",
         }
     }
+
+    /// The event of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Start, Self::Update, Self::End].into_iter().find(|event| event.name() == name)
+    }
+
+    /// The number in protobuf's `Measured`.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self as u64 + 1
+    }
+
+    /// The event of a number.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        [Self::Start, Self::Update, Self::End].into_iter().find(|event| event.number() == number)
+    }
 }
 
 /// Why a connection ended.
@@ -43,6 +61,27 @@ pub enum EndReason {
 }
 
 impl EndReason {
+    const ALL: [Self; 6] =
+        [Self::Fin, Self::Rst, Self::Idle, Self::TableFull, Self::Unwatched, Self::Shutdown];
+
+    /// The reason of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+
+    /// The number in protobuf's `Measured`.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self as u64 + 1
+    }
+
+    /// The reason of a number.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.number() == number)
+    }
+
     /// The name in records.
     #[must_use]
     pub const fn name(self) -> &'static str {

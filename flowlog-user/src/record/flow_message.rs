@@ -1,9 +1,8 @@
 use std::net::IpAddr;
 
-use jiff::Timestamp;
-
+use super::fields::Mask;
 use super::schema::{Descriptor, FLOW, Kind};
-use super::{Flow, IpVersion, Json, L4, Message, Node, Tunnel, Value};
+use super::{Flow, IpVersion, L4, Measured, Message, Node, Tunnel, Value};
 
 /// A flow of ours as Hubble's message, with everything its line says: for filters that may ask for any field. Slow.
 #[must_use]
@@ -58,7 +57,10 @@ pub fn flow_message(flow: &Flow, node: &Node) -> Message {
         });
     }
     fields.text("Summary", &String::from_utf8_lossy(&text));
-    fields.set("extensions", Value::Free("google.protobuf.Struct", extensions(flow, node)));
+    fields.set(
+        "extensions",
+        Value::Free("google.protobuf.Struct", Measured::of(flow, node, &Mask::ALL).to_json()),
+    );
     fields.done()
 }
 
@@ -105,56 +107,6 @@ fn l4(fields: &mut Fields, l4: L4) {
 fn ports(fields: &mut Fields, source: u16, destination: u16) {
     fields.number("source_port", source.into());
     fields.number("destination_port", destination.into());
-}
-
-fn extensions(flow: &Flow, node: &Node) -> Json {
-    let text = |text: &str| Json::Text(text.into());
-    let stamp = |ns| {
-        let Value::Time(seconds, nanoseconds) = time(ns) else { return Json::Null };
-        let at = Timestamp::new(seconds, i32::try_from(nanoseconds).unwrap_or(0)).unwrap_or_default();
-        // As many digits as protobuf's JSON has: 0, 3, 6 or 9.
-        let digits = match nanoseconds {
-            0 => 0,
-            milliseconds if milliseconds % 1_000_000 == 0 => 3,
-            microseconds if microseconds % 1_000 == 0 => 6,
-            _ => 9,
-        };
-        text(&format!("{at:.digits$}"))
-    };
-    let mut entries: Vec<(&str, Json)> = vec![("event", text(flow.event.name()))];
-    entries.extend(flow.end_reason.map(|reason| ("end_reason", text(reason.name()))));
-    entries.extend([
-        ("connection", Json::Unsigned(flow.connection)),
-        ("started", stamp(flow.started_ns)),
-        ("first_seen", stamp(flow.first_seen_ns)),
-        ("last_seen", stamp(flow.last_seen_ns)),
-        ("packets", Json::Unsigned(flow.packets)),
-        ("bytes", Json::Unsigned(flow.bytes)),
-        ("packets_total", Json::Unsigned(flow.packets_total)),
-        ("bytes_total", Json::Unsigned(flow.bytes_total)),
-    ]);
-    let yes = |set: bool, key| set.then_some((key, Json::Bool(true)));
-    entries.extend(yes(flow.midstream, "midstream"));
-    let crossed: Vec<Json> = flow
-        .interfaces
-        .iter()
-        .filter(|index| **index != 0)
-        .map(|index| match node.interfaces.get(index) {
-            Some(interface) => text(&interface.name),
-            None => text(&index.to_string()),
-        })
-        .collect();
-    if crossed.len() > 1 {
-        entries.push(("interfaces", Json::List(crossed)));
-    }
-    entries.extend(yes(flow.duplicate, "duplicate"));
-    entries.extend(yes(flow.fragment, "fragment"));
-    entries.extend((flow.rtt_ns != 0).then(|| ("rtt", Json::Unsigned(flow.rtt_ns.into()))));
-    for (key, vlan) in ["vlan", "inner_vlan"].into_iter().zip(flow.vlans) {
-        entries.extend((vlan != 0).then(|| (key, Json::Unsigned(vlan.into()))));
-    }
-    entries.extend(flow.tunnel.map(|tunnel| ("tunnel", text(tunnel.kind.name()))));
-    Json::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
 }
 
 fn time(ns: i64) -> Value {

@@ -40,6 +40,19 @@ impl Json {
     }
 }
 
+/// RFC 3339 in UTC with 0, 3, 6 or 9 digits of a second, as protobuf's JSON has it.
+#[must_use]
+pub fn rfc3339(ns: i64) -> String {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(ns)).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let digits = match ns {
+        ns if ns % 1_000_000_000 == 0 => 0,
+        ns if ns % 1_000_000 == 0 => 3,
+        ns if ns % 1_000 == 0 => 6,
+        _ => 9,
+    };
+    format!("{at:.digits$}")
+}
+
 /// Compact, strings as Go writes them.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

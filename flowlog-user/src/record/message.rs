@@ -32,6 +32,17 @@ pub enum Value {
     List(Vec<Value>),
 }
 
+impl Value {
+    /// The JSON of a `google.protobuf.Struct` in an `Any`.
+    #[must_use]
+    pub fn free(&self) -> Option<&Json> {
+        match self {
+            Self::Free("google.protobuf.Struct", json) => Some(json),
+            _ => None,
+        }
+    }
+}
+
 impl PartialEq for Descriptor {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name

@@ -7,6 +7,7 @@
 //! field table name the rest.
 
 mod aggregate;
+pub mod columns;
 pub mod container;
 mod derived;
 mod facts;
@@ -14,8 +15,12 @@ pub mod fields;
 mod flow;
 mod flow_message;
 mod foreign;
+/// Formats, and how records are told apart.
+pub mod format;
 mod icmp;
 mod json;
+/// What flowlog measures and Hubble has no field for.
+pub mod measured;
 mod message;
 mod node;
 pub mod rules;
@@ -30,7 +35,12 @@ pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection, Tunnel, TunnelKind};
 pub use flow_message::flow_message;
 pub use foreign::Foreign;
-pub use json::{Json, json_string};
+pub use format::{Format, Framing};
+pub use json::{Json, json_string, rfc3339};
+pub use measured::Measured;
 pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};
 pub use spelling::{AGENT_EVENTS, EVENT_TYPES, RESERVED_IDENTITIES, TRACE_POINTS};
+
+#[cfg(test)]
+mod published_tests;

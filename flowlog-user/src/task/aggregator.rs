@@ -5,10 +5,11 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 
 use super::Aggregation;
-use crate::encode::aggregate;
+use crate::encode::{self, aggregate};
 use crate::limits::{AGGREGATE_BYTES_MAX, AGGREGATE_CHUNK_BYTES};
 use crate::metrics::TaskCounters;
-use crate::record::{Aggregate, Facts};
+use crate::record::fields::Mask;
+use crate::record::{Aggregate, Facts, Format};
 use crate::write::Chunk;
 
 /// What a key takes beside its text, and what a connection of a key takes, in bytes: values, hash tables half empty.
@@ -19,6 +20,8 @@ const CONNECTION_BYTES: usize = 2 * (size_of::<(usize, u64)>() + 8);
 #[derive(Debug)]
 pub struct Aggregator {
     aggregation: Aggregation,
+    /// How lines are written.
+    format: Format,
     /// Common line of the records to their place in `sums`.
     keys: HashMap<Box<[u8]>, usize>,
     sums: Vec<Aggregate>,
@@ -35,9 +38,10 @@ pub struct Aggregator {
 impl Aggregator {
     /// Nothing is added up yet.
     #[must_use]
-    pub fn new(aggregation: Aggregation) -> Self {
+    pub fn new(aggregation: Aggregation, format: Format) -> Self {
         Self {
             aggregation,
+            format,
             keys: HashMap::new(),
             sums: Vec::new(),
             connections: HashSet::new(),
@@ -46,6 +50,12 @@ impl Aggregator {
             overflow: HashMap::new(),
             until_ns: None,
         }
+    }
+
+    /// The same, with lines written in that format.
+    #[must_use]
+    pub fn written_as(self, format: Format) -> Self {
+        Self { format, ..self }
     }
 
     /// How it adds up.
@@ -126,16 +136,27 @@ impl Aggregator {
         self.bytes = 0;
         lines.sort_unstable_by(|(one, a), (other, b)| (a.time_ns, one).cmp(&(b.time_ns, other)));
         counters.aggregates.add(lines.len() as u64);
-        chunks(&lines)
+        chunks(&lines, self.format)
     }
 }
 
-fn chunks(lines: &[(Vec<u8>, Aggregate)]) -> Vec<Chunk> {
+fn chunks(lines: &[(Vec<u8>, Aggregate)], format: Format) -> Vec<Chunk> {
     let (mut chunks, mut text): (Vec<Chunk>, Vec<u8>) = (Vec::new(), Vec::new());
+    let mut line = Vec::new();
     let mut open: Option<Chunk> = None;
     for (common, sums) in lines {
-        aggregate::encode(common, sums, &mut text);
+        line.clear();
+        aggregate::encode(common, sums, &mut line);
+        match format {
+            Format::Json => text.extend_from_slice(&line),
+            other => {
+                if let Ok(event) = crate::read::event(&line) {
+                    encode::event(other, &event, &Mask::ALL, &mut text);
+                }
+            }
+        }
         let chunk = open.get_or_insert(Chunk {
+            format,
             lines: Bytes::new(),
             records: 0,
             first_ns: sums.time_ns,
@@ -162,11 +183,10 @@ mod tests {
 
     use super::*;
     use crate::read::event;
-    use crate::record::fields::Mask;
 
     fn aggregator(bytes_max: usize) -> Aggregator {
         let aggregation = Aggregation { common: Mask::ALL, interval: Duration::from_secs(10) };
-        Aggregator { bytes_max, ..Aggregator::new(aggregation) }
+        Aggregator { bytes_max, ..Aggregator::new(aggregation, Format::Json) }
     }
 
     /// Records: key, connection, direction, packets.

@@ -5,13 +5,18 @@ use std::time::Duration;
 
 use super::duration;
 use crate::limits;
+use crate::record::Format;
 use crate::tree::{Fields, Problems, Tree, Value};
-use crate::write::{Compression, Definition, OnFull, Owner, Spec, Sync};
+use crate::write::{Compression, Definition, NoticeEncoder, OnFull, Owner, Spec, Sync};
 
 /// zstd levels above 19 need more memory than a daemon should take.
 pub(super) const ZSTD_LEVEL_MAX: u64 = 19;
 /// Measured on JSON records: higher levels cost far more time than they save bytes.
 const ZSTD_LEVEL_DEFAULT: i32 = 1;
+const GZIP_LEVEL_MAX: u64 = 9;
+/// gzip's own.
+const GZIP_LEVEL_DEFAULT: u32 = 6;
+const GZIP: Compression = Compression::Gzip { level: GZIP_LEVEL_DEFAULT };
 /// Whatever the umask: the owner writes, the group (a log shipper's) reads, and nobody else learns who spoke to whom.
 const MODE_DEFAULT: u32 = 0o640;
 const SIZE_MB_DEFAULT: u64 = 10;
@@ -54,6 +59,9 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
     Some(Spec {
         task: String::new(),
         path: path?,
+        format: word("format", &Format::ALL.map(|format| (format.name(), format)), fields, problems)
+            .unwrap_or_default(),
+        notices: NoticeEncoder(crate::encode::notice),
         compression,
         size_bytes_max,
         total_bytes_max,
@@ -160,7 +168,7 @@ fn compression(fields: &Fields<'_>, problems: &mut Problems) -> Compression {
     if let (Some(hubble), Some(ours), Some(entry)) = (hubble, ours, fields.entry("fileCompress"))
         && ours != of_hubble(hubble)
     {
-        let name = name(ours);
+        let name = ours.name();
         problems.error(&entry.place, format!("contradicts `compression: {name}`; remove one of the two"));
     }
     let compression =
@@ -169,9 +177,16 @@ fn compression(fields: &Fields<'_>, problems: &mut Problems) -> Compression {
         (Compression::Zstd { .. }, Some(level), _) => {
             Compression::Zstd { level: i32::try_from(level).unwrap_or(ZSTD_LEVEL_DEFAULT) }
         }
-        (_, Some(_), Some(entry)) => {
-            let name = name(compression);
-            problems.error(&entry.place, format!("only zstd has levels, and the file is {name}; remove it"));
+        (Compression::Gzip { .. }, Some(level), Some(entry)) if level > GZIP_LEVEL_MAX => {
+            let message = format!("gzip's levels end at {GZIP_LEVEL_MAX}, found {level}; choose a lower one");
+            problems.error(&entry.place, message);
+            compression
+        }
+        (Compression::Gzip { .. }, Some(level), _) => {
+            Compression::Gzip { level: u32::try_from(level).unwrap_or(GZIP_LEVEL_DEFAULT) }
+        }
+        (Compression::None, Some(_), Some(entry)) => {
+            problems.error(&entry.place, "what is not compressed has no level; remove it");
             compression
         }
         _ => compression,
@@ -179,27 +194,19 @@ fn compression(fields: &Fields<'_>, problems: &mut Problems) -> Compression {
 }
 
 const ALGORITHMS: [Compression; 3] =
-    [Compression::Zstd { level: ZSTD_LEVEL_DEFAULT }, Compression::Gzip, Compression::None];
+    [Compression::Zstd { level: ZSTD_LEVEL_DEFAULT }, GZIP, Compression::None];
 
 fn algorithm(tree: &Tree, problems: &mut Problems) -> Option<Compression> {
     let word = tree.text(problems)?;
-    let found = ALGORITHMS.into_iter().find(|algorithm| name(*algorithm) == word);
+    let found = ALGORITHMS.into_iter().find(|algorithm| algorithm.name() == word);
     if found.is_none() {
-        problems.unknown(&tree.place, "compression", word, &ALGORITHMS.map(name));
+        problems.unknown(&tree.place, "compression", word, &ALGORITHMS.map(Compression::name));
     }
     found
 }
 
 const fn of_hubble(compress: bool) -> Compression {
-    if compress { Compression::Gzip } else { Compression::None }
-}
-
-const fn name(compression: Compression) -> &'static str {
-    match compression {
-        Compression::Zstd { .. } => "zstd",
-        Compression::Gzip => "gzip",
-        Compression::None => "none",
-    }
+    if compress { GZIP } else { Compression::None }
 }
 
 /// Permission bits in octal. Unquoted, YAML makes 640 or 0o640 of them, so quotes are asked for.

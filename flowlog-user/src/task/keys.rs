@@ -3,7 +3,7 @@
 use super::file::{BACKUPS_MAX, ON_FULL_WORDS, SIZE_MB_MAX, SYNC_WORDS, TOTAL_MB_MAX, ZSTD_LEVEL_MAX};
 use super::spec::RATE_MAX;
 use crate::filter::shape::CONDITIONS;
-use crate::tree::{Fields, Key as Found, Problems, Shape, Tree, Value};
+use crate::tree::{Fields, Key as Found, Problems, Shape, Tree};
 
 /// A key.
 #[derive(Clone, Copy, Debug)]
@@ -94,9 +94,14 @@ pub const KEYS: &[Key] = &[
         "never",
         "nothing is written from this moment on, and the file is finished",
     ),
-    ours("format", Shape::Words(&["json"]), "json", "form of a record"),
+    ours("format", Shape::Words(&["json", "flat", "protobuf"]), "json", "form of a record"),
     ours("compression", Shape::Words(&["zstd", "gzip", "none"]), "zstd", "how the file is compressed"),
-    ours("compressionLevel", Shape::Integer(1, ZSTD_LEVEL_MAX), "1", "level of zstd"),
+    ours(
+        "compressionLevel",
+        Shape::Integer(1, ZSTD_LEVEL_MAX),
+        "1; 6 for gzip",
+        "level of zstd, or up to 9 of gzip",
+    ),
     ours("fileRotationInterval", Shape::Duration, "never", "time after which a file is finished"),
     ours("fileMaxAge", Shape::Duration, "none", "age at which finished files go"),
     ours("fileMaxTotalMb", Shape::Integer(0, TOTAL_MB_MAX), "", "MiB that all of the task's files may take"),
@@ -145,8 +150,7 @@ pub(super) fn read<'a>(tree: &'a Tree, problems: &mut Problems) -> Fields<'a> {
     let fields = tree.fields("key", &known, find, problems);
     for key in KEYS {
         let Some(entry) = fields.entry(key.name) else { continue };
-        let json = matches!(&entry.value.value, Value::Scalar { text, .. } if text == "json");
-        if matches!(key.shape, Shape::NotServed) || (key.name == "format" && !json) {
+        if matches!(key.shape, Shape::NotServed) {
             problems.error(&entry.place, "not served by this version yet; remove it");
         }
     }

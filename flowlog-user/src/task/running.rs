@@ -283,8 +283,15 @@ impl Desk<'_> {
     }
 
     fn append(&mut self, chunk: &Chunk) {
-        if let Err(spec) = &self.writer {
-            self.open(&spec.clone());
+        let spec = match &self.writer {
+            Ok(writer) => writer.spec(),
+            Err(spec) => spec,
+        };
+        // Records of one format only: those that were encoded before a change of it may come after the change.
+        if self.writer.is_err() || spec.format != chunk.format {
+            let spec = Spec { format: chunk.format, ..spec.clone() };
+            self.close();
+            self.open(&spec);
         }
         match &mut self.writer {
             // The writer itself tries again, counts and tells the log; its state says what the trouble is.
@@ -391,6 +398,8 @@ mod tests {
         Spec {
             task: "t".into(),
             path: folder.join("a.log"),
+            format: crate::record::Format::Json,
+            notices: crate::write::NoticeEncoder(crate::encode::notice),
             compression: Compression::Zstd { level: 1 },
             size_bytes_max: 1 << 30,
             total_bytes_max: 1 << 30,
@@ -413,8 +422,17 @@ mod tests {
             let (running, _) = Running::start(&spec(folder.path()), &roots, Arc::default()).unwrap();
             running.counters().dropped_queue_full.add(7); // most often before the thread's first step
             let lines = Bytes::from_static(b"{\"flow\":{}}\n");
-            running
-                .write(Chunk { lines, records: 1, seen_from_ns: 0, first_ns: 0, last_ns: 0 }, Overflow::Wait);
+            running.write(
+                Chunk {
+                    format: crate::record::Format::Json,
+                    lines,
+                    records: 1,
+                    seen_from_ns: 0,
+                    first_ns: 0,
+                    last_ns: 0,
+                },
+                Overflow::Wait,
+            );
             let file = running.finish().last_file.unwrap();
             let text = zstd::decode_all(std::fs::File::open(file).unwrap()).unwrap();
             let text = String::from_utf8_lossy(&text);
@@ -430,7 +448,14 @@ mod tests {
         let (running, _) = Running::start(&spec, &Arc::new(roots), Arc::default()).unwrap();
         // Far more than is written while this loop runs: each chunk is compressed, and none of them copied here.
         let lines = Bytes::from(vec![b'\n'; 16 << 20]);
-        let chunk = Chunk { lines, records: 1, seen_from_ns: 0, first_ns: 0, last_ns: 0 };
+        let chunk = Chunk {
+            format: crate::record::Format::Json,
+            lines,
+            records: 1,
+            seen_from_ns: 0,
+            first_ns: 0,
+            last_ns: 0,
+        };
         for _ in 0..64 {
             running.write(chunk.clone(), Overflow::Drop);
             assert!(running.counters().queued_bytes.get() <= WRITER_QUEUE_BYTES);

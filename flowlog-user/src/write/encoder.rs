@@ -28,7 +28,7 @@ impl Encoder {
     pub(super) const fn new(compression: Compression) -> Self {
         let level = match compression {
             Compression::Zstd { level } => Some(level),
-            Compression::Gzip | Compression::None => None,
+            Compression::Gzip { .. } | Compression::None => None,
         };
         Self { level, lease: None, waiting: Vec::new(), frame_bytes: 0, out: Vec::new(), done: 0 }
     }

@@ -26,7 +26,7 @@ pub(super) fn finish(
     let name = rename(folder, names, first_ns)?;
     folder.sync()?;
     match spec.compression {
-        Compression::Gzip => gzip::compress(folder, file, &name, (spec.mode, owner)),
+        Compression::Gzip { level } => gzip::compress(folder, file, &name, level, (spec.mode, owner)),
         Compression::Zstd { .. } | Compression::None => Ok(name),
     }
 }

@@ -18,6 +18,7 @@ pub(super) fn compress(
     folder: &Folder,
     file: &mut File,
     name: &str,
+    level: u32,
     (mode, owner): (u32, Ids),
 ) -> Result<String, Error> {
     let whole = format!("{name}.gz");
@@ -25,7 +26,7 @@ pub(super) fn compress(
     folder.unlink(&unfinished)?;
     let target = folder.create(&unfinished, mode)?;
     owner.own(folder, &target, &unfinished)?;
-    if let Err(error) = copy(file, target) {
+    if let Err(error) = copy(file, target, level) {
         folder.unlink(&unfinished)?;
         return Err(folder.io("compress", name, error));
     }
@@ -35,9 +36,9 @@ pub(super) fn compress(
     Ok(whole)
 }
 
-fn copy(from: &mut File, to: File) -> io::Result<()> {
+fn copy(from: &mut File, to: File, level: u32) -> io::Result<()> {
     from.rewind()?;
-    let mut encoder = GzEncoder::new(to, flate2::Compression::default());
+    let mut encoder = GzEncoder::new(to, flate2::Compression::new(level));
     io::copy(from, &mut encoder)?;
     fsync(encoder.finish()?)?;
     Ok(())

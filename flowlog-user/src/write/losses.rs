@@ -65,10 +65,16 @@ impl Losses {
     }
 
     /// The lines that are due (all of them at the end), and how many they are.
-    pub(super) fn lines(&mut self, notices: &Notices, now: Instant, now_ns: i64, all: bool) -> (String, u64) {
-        let (mut lines, mut count) = (String::new(), 0);
+    pub(super) fn lines(
+        &mut self,
+        notices: &Notices,
+        now: Instant,
+        now_ns: i64,
+        all: bool,
+    ) -> (Vec<u8>, u64) {
+        let (mut lines, mut count) = (Vec::new(), 0);
         for text in self.texts.drain(..) {
-            lines += &notices.status("NODE_ERROR", &text, now_ns);
+            lines.extend_from_slice(&notices.status("NODE_ERROR", &text, now_ns));
             count += 1;
             self.texts_going.push(text);
         }
@@ -80,7 +86,7 @@ impl Losses {
             }
             let Some(loss) = waiting.take() else { continue };
             *said = Some(now);
-            lines += &notices.loss(place.name(), &loss, now_ns);
+            lines.extend_from_slice(&notices.loss(place.name(), &loss, now_ns));
             count += 2;
             join(Some(going), Some(loss));
         }
@@ -122,7 +128,10 @@ mod tests {
 
     #[test]
     fn a_place_is_named_once_a_second_and_nothing_is_forgotten() {
-        let notices = Notices { task: "t".into(), node: "n".into() };
+        let encoder = super::super::NoticeEncoder(crate::encode::notice);
+        let format = crate::record::Format::Json;
+        let notices = Notices { task: "t".into(), node: "n".into(), format, encoder };
+        let text = |(lines, count): (Vec<u8>, u64)| (String::from_utf8(lines).unwrap(), count);
         let loss = |records| Loss { records, first_ns: 1, last_ns: 2, reason: "full".into() };
         let mut losses = Losses::default();
         let now = Instant::now();
@@ -133,14 +142,14 @@ mod tests {
         losses.add(Place::Queue, loss(3));
         losses.add(Place::Queue, loss(4));
         assert_eq!(losses.at(now), Some(now));
-        let (lines, count) = losses.lines(&notices, now, 5, false);
+        let (lines, count) = text(losses.lines(&notices, now, 5, false));
         assert!(count == 2 && lines.contains("\"num_events_lost\":\"7\""), "{lines}");
         losses.add(Place::Queue, loss(1));
         assert_eq!(losses.at(now), Some(now + second));
         assert_eq!(losses.lines(&notices, now, 5, false).1, 0);
         losses.add(Place::File, loss(2));
         losses.put_back();
-        let (lines, count) = losses.lines(&notices, now + second, 5, false);
+        let (lines, count) = text(losses.lines(&notices, now + second, 5, false));
         assert!(
             count == 4 && lines.contains("\"num_events_lost\":\"8\"") && lines.contains("at the file"),
             "{lines}"

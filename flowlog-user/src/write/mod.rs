@@ -33,6 +33,6 @@ pub use losses::Place;
 pub use roots::Roots;
 pub use salvage::Salvaged;
 pub use socket::{SocketError, SocketPlace};
-pub use spec::{Compression, Definition, OnFull, Owner, Spec, Sync};
+pub use spec::{Compression, Definition, NoticeEncoder, OnFull, Owner, Spec, Sync};
 pub use state::StateDir;
 pub use writer::{Chunk, Closed, Writer, Written};

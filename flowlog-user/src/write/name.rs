@@ -25,7 +25,7 @@ impl Names {
         let (stem, ext) = name.split_at(at);
         let suffix = match compression {
             Compression::Zstd { .. } => ".zst",
-            Compression::Gzip | Compression::None => "",
+            Compression::Gzip { .. } | Compression::None => "",
         };
         let dated = name.contains(DATE).then(|| (name.to_owned(), compression));
         Self { dated, stem: stem.into(), ext: ext.into(), live: format!("{name}{suffix}"), suffix }
@@ -57,7 +57,7 @@ impl Names {
 
     /// What every finished file's name looks like, as a glob.
     pub(super) fn pattern(&self, compression: Compression) -> String {
-        let suffix = if compression == Compression::Gzip { ".gz" } else { self.suffix };
+        let suffix = if matches!(compression, Compression::Gzip { .. }) { ".gz" } else { self.suffix };
         format!("{}-*{}{suffix}", self.stem, self.ext)
     }
 
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(names.live, "connections.log.zst");
         assert_eq!(names.finished(NS, 0), "connections-20261130T201426.123Z.log.zst");
         assert_eq!(names.finished(NS, 2), "connections-20261130T201426.123Z-2.log.zst");
-        let names = Names::new("events", Compression::Gzip);
+        let names = Names::new("events", Compression::Gzip { level: 6 });
         assert_eq!(names.live, "events");
         assert_eq!(names.finished(NS, 0), "events-20261130T201426.123Z");
         assert_eq!(Names::new(".hidden", Compression::None).finished(0, 0), ".hidden-19700101T000000.000Z");

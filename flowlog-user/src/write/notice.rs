@@ -1,8 +1,10 @@
-//! Lines about the log itself, in Hubble's words and with Hubble's keys only, so that its client takes them silently.
+//! Records about the log itself, in Hubble's words and with Hubble's fields only, so that its client takes them silently.
 
-use jiff::Timestamp;
-
-use crate::record::json_string as string;
+use super::NoticeEncoder;
+use crate::record::schema::{
+    Descriptor, EXPORT_EVENT, LOST_EVENT, LOST_EVENT_SOURCE, NODE_STATE, NODE_STATUS_EVENT,
+};
+use crate::record::{Foreign, Format, Message, Value, rfc3339 as time};
 
 /// Records that did not reach the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,56 +15,74 @@ pub(super) struct Loss {
     pub(super) reason: String,
 }
 
-/// Lines of one task.
+/// Records of one task.
 #[derive(Debug)]
 pub(super) struct Notices {
     pub(super) task: String,
     pub(super) node: String,
+    pub(super) format: Format,
+    pub(super) encoder: NoticeEncoder,
 }
 
 impl Notices {
-    /// A `lost_events` line and the `node_status` line that says what it is about.
-    pub(super) fn loss(&self, place: &str, loss: &Loss, now_ns: i64) -> String {
+    /// `lost_events`, and the `node_status` that says what it is about.
+    pub(super) fn loss(&self, place: &str, loss: &Loss, now_ns: i64) -> Vec<u8> {
         let (first, last) = (time(loss.first_ns), time(loss.last_ns));
         let Loss { records, reason, .. } = loss;
         let message = format!(
             "task {}: {records} records lost at the {place} from {first} to {last}: {reason}",
             self.task
         );
-        format!(
-            "{{\"lost_events\":{{\"source\":\"OBSERVER_EVENTS_QUEUE\",\"num_events_lost\":\"{records}\",\
-             \"first\":\"{first}\",\"last\":\"{last}\"}},{}\n{}",
-            self.end(now_ns),
-            self.status("NODE_ERROR", &message, now_ns)
-        )
+        let source = LOST_EVENT_SOURCE.number_of("OBSERVER_EVENTS_QUEUE").unwrap_or(0);
+        let lost = of(
+            &LOST_EVENT,
+            [
+                ("source", Value::Int(source.into())),
+                ("num_events_lost", Value::Uint(*records)),
+                ("first", at(loss.first_ns)),
+                ("last", at(loss.last_ns)),
+            ],
+        );
+        let mut out = self.event("lost_events", lost, now_ns);
+        out.extend_from_slice(&self.status("NODE_ERROR", &message, now_ns));
+        out
     }
 
-    /// A `node_status` line.
-    pub(super) fn status(&self, state: &str, message: &str, now_ns: i64) -> String {
-        format!(
-            "{{\"node_status\":{{\"state_change\":\"{state}\",\"node_names\":[{}],\"message\":{}}},{}\n",
-            string(&self.node),
-            string(message),
-            self.end(now_ns)
-        )
+    /// `node_status`.
+    pub(super) fn status(&self, state: &str, message: &str, now_ns: i64) -> Vec<u8> {
+        let status = of(
+            &NODE_STATUS_EVENT,
+            [
+                ("state_change", Value::Int(NODE_STATE.number_of(state).unwrap_or(0).into())),
+                ("node_names", Value::List(vec![Value::Text(self.node.as_str().into())])),
+                ("message", Value::Text(message.into())),
+            ],
+        );
+        self.event("node_status", status, now_ns)
     }
 
-    fn end(&self, now_ns: i64) -> String {
-        format!("\"node_name\":{},\"time\":\"{}\"}}", string(&self.node), time(now_ns))
+    fn event(&self, kind: &str, event: Message, now_ns: i64) -> Vec<u8> {
+        let node_name = Value::Text(self.node.as_str().into());
+        let fields = [(kind, Value::Message(event)), ("node_name", node_name), ("time", at(now_ns))];
+        let mut out = Vec::new();
+        if let Some(event) = Foreign::new(of(&EXPORT_EVENT, fields)) {
+            (self.encoder.0)(self.format, &event, &mut out);
+        }
+        out
     }
 }
 
-/// RFC 3339 in UTC with 0, 3, 6 or 9 digits, as protobuf's JSON has it.
-pub(super) fn time(ns: i64) -> String {
-    let digits = match ns {
-        ns if ns % 1_000_000_000 == 0 => 0,
-        ns if ns % 1_000_000 == 0 => 3,
-        ns if ns % 1_000 == 0 => 6,
-        _ => 9,
-    };
-    let at = Timestamp::from_nanosecond(i128::from(ns)).unwrap_or(Timestamp::UNIX_EPOCH);
-    format!("{at:.digits$}")
+fn of<const N: usize>(of: &'static Descriptor, fields: [(&str, Value); N]) -> Message {
+    Message::new(of, fields.into_iter().filter_map(|(name, value)| Some((of.field(name)?, value))).collect())
 }
+
+fn at(ns: i64) -> Value {
+    Value::Time(ns.div_euclid(1_000_000_000), u32::try_from(ns.rem_euclid(1_000_000_000)).unwrap_or(0))
+}
+
+/// What tasks give.
+#[cfg(test)]
+pub(super) const ENCODER: NoticeEncoder = NoticeEncoder(crate::encode::notice);
 
 #[cfg(test)]
 mod tests {
@@ -70,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_loss_is_two_lines_with_hubbles_keys_only() {
-        let notices = Notices { task: "a<b".into(), node: "east/n1".into() };
+        let format = Format::Json;
+        let notices = Notices { task: "a<b".into(), node: "east/n1".into(), format, encoder: ENCODER };
         let loss = Loss {
             records: 12,
             first_ns: 1_796_069_666_000_000_000,
@@ -79,7 +100,7 @@ mod tests {
         };
         // Written by hand after protojson's rules: uint64 as a string, fields in the order of the proto.
         assert_eq!(
-            notices.loss("queue", &loss, 1_796_069_667_000_000_500),
+            String::from_utf8(notices.loss("queue", &loss, 1_796_069_667_000_000_500)).unwrap(),
             concat!(
                 r#"{"lost_events":{"source":"OBSERVER_EVENTS_QUEUE","num_events_lost":"12","first":"2026-11-30T20:14:26Z","#,
                 r#""last":"2026-11-30T20:14:26.120Z"},"node_name":"east/n1","time":"2026-11-30T20:14:27.000000500Z"}"#,
@@ -90,5 +111,27 @@ mod tests {
                 "\n"
             )
         );
+    }
+    /// What is said in the file is said in every format, with the same words.
+    #[test]
+    fn every_format_tells_of_losses() {
+        let loss = Loss { records: 12, first_ns: 1, last_ns: 2_000, reason: "queue full".into() };
+        let told = |format| {
+            let notices = Notices { task: "t".into(), node: "n".into(), format, encoder: ENCODER };
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("f");
+            std::fs::write(&file, notices.loss("queue", &loss, 5_000_000_000)).unwrap();
+            let mut events = Vec::new();
+            let mut counts = crate::read::Counts::default();
+            crate::read::flows(&file, &mut counts, |event| events.push(event), |bad| panic!("{bad}"))
+                .unwrap();
+            events
+        };
+        let expected = told(Format::Json);
+        assert_eq!(expected.len(), 2);
+        assert!(expected[0].event().message("lost_events").is_some());
+        for format in Format::ALL {
+            assert_eq!(told(format), expected, "{format:?}");
+        }
     }
 }

@@ -9,12 +9,13 @@ use super::super::encoder::Encoder;
 use super::super::finish::finish;
 use super::super::live::{Book, Fate};
 use super::super::losses::Place;
-use super::super::notice::{Loss, time};
+use super::super::notice::Loss;
 use super::super::{Compression, Error, OnFull, Sync};
 use super::{Boundary, Pending, Trouble, Writer, open_live};
 use crate::clock::wall_ns;
 use crate::limits::{RETRY_MS, SYNC_MS, TROUBLE_LOG_MS};
 use crate::record::container::{self, Index};
+use crate::record::{Format, rfc3339 as time};
 
 impl Writer {
     /// Opens a live file. What an error left in it goes under a finished name.
@@ -99,12 +100,12 @@ impl Writer {
     fn header(&self) -> Vec<u8> {
         let definition = serde_json::from_str(&self.spec.definition.0).unwrap_or(serde_json::Value::Null);
         let json = serde_json::json!({
-            "format": "hubble-json",
+            "format": match self.spec.format { Format::Json => "hubble-json", other => other.name() },
             "version": env!("CARGO_PKG_VERSION"),
             "node": self.notices.node,
             "task": self.spec.task,
             "definition": definition,
-            "schema": "observer.ExportEvent (Hubble 1.19), flow.extensions by flowlog",
+            "schema": self.spec.format.schema(),
             "clock": "unix time, UTC; index times are nanoseconds of [first_seen, last_seen]",
             "written": time(wall_ns()),
         });

@@ -10,9 +10,8 @@ use super::folder::Folder;
 use super::name::Names;
 use super::owner::Ids;
 use super::{Compression, Error, Spec};
-
-/// Bytes of the first line that are looked at for its time.
-const FIRST_LINE_BYTES_MAX: usize = 64 << 10;
+use crate::record::Framing;
+use crate::record::format::{Head, RECORD_BYTES_MAX, delimited_head, delimited_time_ns};
 
 /// What an earlier process left in the live file; it is under a finished name now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +32,7 @@ pub(super) fn salvage(
     owner: Ids,
     file: &mut File,
 ) -> Result<Salvaged, Error> {
-    let content = inspect(file, spec.compression).map_err(|error| folder.io("read", &names.live, error))?;
+    let content = inspect(file, spec).map_err(|error| folder.io("read", &names.live, error))?;
     let first_ns = match content.first_ns {
         Some(ns) => ns,
         None => modified_ns(file).map_err(|error| folder.io("examine", &names.live, error))?,
@@ -50,41 +49,69 @@ struct Content {
     first_ns: Option<i64>,
 }
 
-fn inspect(file: &mut File, compression: Compression) -> io::Result<Content> {
+fn inspect(file: &mut File, spec: &Spec) -> io::Result<Content> {
     file.rewind()?;
-    match compression {
+    match spec.compression {
         Compression::Zstd { .. } => Ok(count(&mut zstd::stream::read::Decoder::new(&*file)?)),
-        Compression::Gzip | Compression::None => Ok(count(file)),
+        Compression::Gzip { .. } | Compression::None => Ok(count(file)),
     }
 }
 
-/// Counts whole lines up to the end or the first damage.
+/// Counts whole records up to the end or the first damage. Which kind they are, the file itself says: an earlier process
+/// may have been told otherwise than this one.
 fn count(from: &mut dyn Read) -> Content {
     let mut content = Content::default();
-    let mut first = Vec::new();
+    let mut framing = None;
+    let mut text = Vec::new();
     let mut buffer = vec![0; 64 << 10];
-    let mut whole = true;
     loop {
-        match from.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(n) => {
-                let bytes = buffer.get(..n).unwrap_or_default();
-                if content.records == 0 && first.len() < FIRST_LINE_BYTES_MAX {
-                    first.extend_from_slice(bytes);
-                }
-                content.records += bytes.iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
-                whole = bytes.last() == Some(&b'\n');
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        let read = match from.read(&mut buffer) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => {
                 content.damaged = true;
                 break;
             }
+        };
+        text.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        framing = framing.or_else(|| Framing::recognise(&text, read == 0));
+        if let Some(framing) = framing {
+            let taken = whole_records(framing, &text, &mut content);
+            text.drain(..taken);
+        }
+        if read == 0 || text.len() > RECORD_BYTES_MAX + buffer.len() {
+            break;
         }
     }
-    content.damaged |= !whole;
-    content.first_ns = first.split(|byte| *byte == b'\n').next().and_then(time_ns);
+    content.damaged |= !text.is_empty();
     content
+}
+
+/// Counts the whole records at the beginning, and says where they end.
+fn whole_records(framing: Framing, text: &[u8], content: &mut Content) -> usize {
+    let mut taken = 0;
+    while let Some(rest) = text.get(taken..).filter(|rest| !rest.is_empty()) {
+        let (begin, end) = match framing {
+            Framing::Lines => match rest.iter().position(|byte| *byte == b'\n') {
+                Some(at) => (0, at + 1),
+                None => break,
+            },
+            Framing::Delimited => match delimited_head(rest) {
+                Head::Record(prefix, length) if rest.len() >= prefix + length => (prefix, prefix + length),
+                _ => break,
+            },
+        };
+        if content.records == 0 {
+            let record = rest.get(begin..end).unwrap_or_default();
+            content.first_ns = match framing {
+                Framing::Lines => time_ns(record),
+                Framing::Delimited => delimited_time_ns(record),
+            };
+        }
+        content.records += 1;
+        taken += end;
+    }
+    taken
 }
 
 fn time_ns(line: &[u8]) -> Option<i64> {

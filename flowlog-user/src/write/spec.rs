@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::name::Names;
+use crate::record::{Foreign, Format};
 
 /// Where and how one task's records are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,10 @@ pub struct Spec {
     pub task: String,
     /// The task's `filePath`; `{task}`, `{node}` and `{date}` stand for the obvious.
     pub path: PathBuf,
+    /// How records are written.
+    pub format: Format,
+    /// How lines about the log itself become records of that format.
+    pub notices: NoticeEncoder,
     /// How files are compressed.
     pub compression: Compression,
     /// Bytes on disk after which a file is finished.
@@ -72,9 +77,12 @@ pub enum Compression {
         /// zstd's level.
         level: i32,
     },
-    /// Plain lines while live, one gzip member when finished (Hubble's `fileCompress: true`).
-    Gzip,
-    /// Plain lines (Hubble's `fileCompress: false`).
+    /// Plain records while live, one gzip member when finished (Hubble's `fileCompress: true`).
+    Gzip {
+        /// gzip's level.
+        level: u32,
+    },
+    /// Plain records (Hubble's `fileCompress: false`).
     None,
 }
 
@@ -84,7 +92,7 @@ impl Compression {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Zstd { .. } => "zstd",
-            Self::Gzip => "gzip",
+            Self::Gzip { .. } => "gzip",
             Self::None => "none",
         }
     }
@@ -121,6 +129,18 @@ pub enum OnFull {
     /// The task's oldest finished files are deleted first, one after the other.
     DeleteOldest,
 }
+
+/// Appends an event in a format. The format says which, so all are equal.
+#[derive(Clone, Copy, Debug)]
+pub struct NoticeEncoder(pub fn(Format, &Foreign, &mut Vec<u8>));
+
+impl PartialEq for NoticeEncoder {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for NoticeEncoder {}
 
 /// The task as configured, as JSON. It says what a file holds, not how it is written, so that a change of it is no
 /// reason to begin a new file: all definitions are equal.

@@ -15,6 +15,8 @@ fn is_send<T: Send>() {}
 
 pub(super) fn spec(dir: &Path, compression: Compression) -> Spec {
     Spec {
+        format: crate::record::Format::Json,
+        notices: super::super::notice::ENCODER,
         task: "t".into(),
         path: dir.join("sub/a.log"),
         compression,
@@ -63,6 +65,7 @@ pub(super) fn lines(range: std::ops::Range<u32>) -> String {
 pub(super) fn chunk(range: std::ops::Range<u32>) -> Chunk {
     let first_ns = FIRST_NS + i64::from(range.start) * 1_000_000;
     Chunk {
+        format: crate::record::Format::Json,
         records: range.end - range.start,
         lines: lines(range).into(),
         first_ns,
@@ -157,7 +160,7 @@ fn a_frame_ends_when_it_holds_enough_records() {
 #[test]
 fn an_empty_file_leaves_nothing_and_is_reused() {
     let dir = tempfile::tempdir().unwrap();
-    for compression in [ZSTD, Compression::Gzip, Compression::None] {
+    for compression in [ZSTD, Compression::Gzip { level: 6 }, Compression::None] {
         let spec = spec(dir.path(), compression);
         let (writer, _) = open(&spec, dir.path());
         drop(writer); // Killed: the empty file stays.
@@ -240,7 +243,7 @@ fn a_second_writer_of_the_same_file_is_refused_until_the_first_closes() {
 
 #[test]
 fn files_rotate_by_size_and_lose_nothing() {
-    for compression in [ZSTD, Compression::Gzip, Compression::None] {
+    for compression in [ZSTD, Compression::Gzip { level: 6 }, Compression::None] {
         let dir = tempfile::tempdir().unwrap();
         let spec = Spec { size_bytes_max: 4 << 10, ..spec(dir.path(), compression) };
         let (mut writer, _) = open(&spec, dir.path());
@@ -262,7 +265,7 @@ fn files_rotate_by_size_and_lose_nothing() {
             let path = folder.join(file);
             let content = match compression {
                 Compression::Zstd { .. } => zstd_cat(&path).0,
-                Compression::Gzip => {
+                Compression::Gzip { .. } => {
                     let output = Command::new("gzip").arg("-dc").arg(&path).output().unwrap();
                     assert!(output.status.success() && file.ends_with(".log.gz"));
                     String::from_utf8(output.stdout).unwrap()
@@ -337,7 +340,7 @@ fn salvage_of_plain_lines_and_of_anything_else() {
 
     fs::write(folder.join("a.log"), lines(8..9)).unwrap();
     fs::write(folder.join("a-20200101T000000.000Z.log.gz.tmp"), "half").unwrap();
-    let (_, salvaged) = open(&spec(dir.path(), Compression::Gzip), dir.path());
+    let (_, salvaged) = open(&spec(dir.path(), Compression::Gzip { level: 6 }), dir.path());
     let path = folder.join("a-20261130T201426.008Z.log.gz");
     assert_eq!(salvaged, Some(Salvaged { path, records: 1, damaged: false }));
     assert!(!folder.join("a-20200101T000000.000Z.log.gz.tmp").exists());

@@ -9,20 +9,23 @@ use super::folder::Folder;
 use super::live::{Book, Live};
 use super::losses::{Losses, Place};
 use super::name::Names;
-use super::notice::{Loss, Notices, time};
+use super::notice::{Loss, Notices};
 use super::owner::Ids;
 use super::salvage::{Salvaged, salvage};
 use super::{Compression, Error, Roots, Spec, gzip};
 use crate::clock::wall_ns;
 use crate::limits::{AGE_CHECK_MS, FIRST_FLUSH_MS, FLUSH_MS, FRAME_MS_MAX, WAITING_BYTES_MAX};
+use crate::record::{Format, rfc3339 as time};
 
 #[path = "output.rs"]
 mod output;
 
-/// Encoded records: whole lines.
+/// Encoded records, whole ones.
 #[derive(Clone, Debug)]
 pub struct Chunk {
-    /// The lines, each with its newline.
+    /// How they are written. A file has records of one format only.
+    pub format: Format,
+    /// The records, each with its newline or behind its length.
     pub lines: Bytes,
     /// How many.
     pub records: u32,
@@ -122,7 +125,7 @@ impl Writer {
         let names = names.of_day(wall_ns()).unwrap_or(names);
         let owner = Ids::find(&spec.owner, &spec.task)?;
         let (live, salvaged) = open_live(&folder, &names, spec, owner)?;
-        if spec.compression == Compression::Gzip {
+        if matches!(spec.compression, Compression::Gzip { .. }) {
             gzip::tidy(&folder, &names)?;
         }
         let mut backlog = Backlog::default();
@@ -133,7 +136,12 @@ impl Writer {
             spec: spec.clone(),
             folder,
             names,
-            notices: Notices { task: spec.task.clone(), node: roots.node.clone() },
+            notices: Notices {
+                task: spec.task.clone(),
+                node: roots.node.clone(),
+                format: spec.format,
+                encoder: spec.notices,
+            },
             owner,
             encoder: Encoder::new(spec.compression),
             live: Some(live),
@@ -257,6 +265,12 @@ impl Writer {
         .min()
     }
 
+    /// The settings it was opened with.
+    #[must_use]
+    pub const fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
     /// Why nothing is written at the moment.
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
@@ -350,10 +364,10 @@ impl Writer {
         self.take_notice(&line, 1, now_ns, now)
     }
 
-    fn take_notice(&mut self, lines: &str, count: u64, now_ns: i64, now: Instant) -> Result<(), Error> {
+    fn take_notice(&mut self, lines: &[u8], count: u64, now_ns: i64, now: Instant) -> Result<(), Error> {
         self.book.first.get_or_insert((now_ns, now));
         self.pending.notices += count;
-        self.take(lines.as_bytes(), count, (now_ns, now_ns), now)
+        self.take(lines, count, (now_ns, now_ns), now)
     }
 
     /// Hands lines to the compressor.

@@ -98,7 +98,7 @@ fn files_are_read_by_other_peoples_tools() -> Result<()> {
     let work = tempfile::tempdir()?;
     for (compression, tool) in [
         (Compression::Zstd { level: 3 }, &["zstd", "-dcq"][..]),
-        (Compression::Gzip, &["gzip", "-dc"]),
+        (Compression::Gzip { level: 6 }, &["gzip", "-dc"]),
         (Compression::None, &["cat"]),
     ] {
         let folder = work.path().join(tool[0]);

@@ -46,6 +46,8 @@ fn spec(task: &str, path: &Path) -> Spec {
     Spec {
         task: task.into(),
         path: path.into(),
+        format: flowlog_user::record::Format::Json,
+        notices: flowlog_user::write::NoticeEncoder(flowlog_user::encode::notice),
         compression: Compression::Zstd { level: 1 },
         size_bytes_max: 10 << 20,
         total_bytes_max: 100 << 20,
@@ -76,7 +78,14 @@ fn lines(from: u64, to: u64) -> String {
 fn chunk(from: u64, to: u64) -> Chunk {
     let records = u32::try_from(to - from).unwrap_or(0);
     let now_ns = wall_ns();
-    Chunk { lines: lines(from, to).into(), records, first_ns: now_ns, last_ns: now_ns, seen_from_ns: now_ns }
+    Chunk {
+        format: flowlog_user::record::Format::Json,
+        lines: lines(from, to).into(),
+        records,
+        first_ns: now_ns,
+        last_ns: now_ns,
+        seen_from_ns: now_ns,
+    }
 }
 
 /// A task and what it was given.

@@ -85,6 +85,8 @@ fn unpack(package: &str, root: &Path) -> Result<()> {
         step::quiet(&format!("fetching {package}"), &mut command, None)?;
     }
     let Some(file) = find() else { bail!("apt-get download left no {package} in {}", downloads.display()) };
+    // dpkg-deb makes the last folder only.
+    std::fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
     let mut command = Command::new("dpkg-deb");
     command.arg("-x").arg(downloads.join(file)).arg(root);
     step::quiet(&format!("unpacking {package}"), &mut command, None)

@@ -234,7 +234,7 @@ fn tasks_that_do_not_go_together() {
              b, filePath: /l/b, fileCompress: false, compressionLevel: 3}\n",
             &[
                 "t.yaml:2:48: flowLogs[0].fileCompress: contradicts `compression: zstd`; remove one of the two",
-                "t.yaml:3:50: flowLogs[1].compressionLevel: only zstd has levels, and the file is none; remove it",
+                "t.yaml:3:50: flowLogs[1].compressionLevel: what is not compressed has no level; remove it",
             ],
         ),
         (

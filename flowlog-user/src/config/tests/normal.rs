@@ -44,7 +44,9 @@ flowLogs:
   - {}
   fieldMask: ["IP","source"]
   events: ["start","update","end"]
+  format: "json"
   compression: "gzip"
+  compressionLevel: 6
   fileMaxSizeMb: 10
   fileMaxBackups: 5
   fileMode: "0640"
@@ -76,6 +78,7 @@ const KEYS: &[&str] = &[
     "fileMaxSizeMb: 3",
     "fileMaxBackups: 2",
     "FileCompress: false",
+    "format: protobuf",
     "compression: gzip",
     "compressionLevel: 7",
     "fileRotationInterval: 1h30m",

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::{plan, read, task};
-use crate::record::Event;
 use crate::record::fields::{Field, Mask};
+use crate::record::{Event, Format};
 use crate::task::{Cadence, Events};
 use crate::write::{Compression, OnFull, Owner, Sync};
 
@@ -55,17 +55,26 @@ fn every_key_arrives() {
 fn compression_in_hubbles_words_and_ours() {
     let table = [
         ("fileCompress: false", Compression::None),
-        ("fileCompress: true", Compression::Gzip),
+        ("fileCompress: true", Compression::Gzip { level: 6 }),
         ("compression: none", Compression::None),
-        ("compression: gzip", Compression::Gzip),
+        ("compression: gzip", Compression::Gzip { level: 6 }),
         ("compression: zstd", Compression::Zstd { level: 1 }),
+        ("compression: gzip\n    compressionLevel: 9", Compression::Gzip { level: 9 }),
         ("compressionLevel: 19", Compression::Zstd { level: 19 }),
-        ("compression: gzip\n    fileCompress: true", Compression::Gzip),
+        ("compression: gzip\n    fileCompress: true", Compression::Gzip { level: 6 }),
         ("compression: none\n    fileCompress: false", Compression::None),
     ];
     for (keys, expected) in table {
         assert_eq!(task(&format!("    {keys}\n")).file.compression, expected, "{keys}");
     }
+}
+
+#[test]
+fn formats() {
+    for format in Format::ALL {
+        assert_eq!(task(&format!("    format: {}\n", format.name())).file.format, format);
+    }
+    assert_eq!(task("").file.format, Format::Json);
 }
 
 #[test]
@@ -99,7 +108,11 @@ fn values_out_of_bounds_are_refused() {
             "fieldAggregate: [verdict]\n    aggregationInterval: 30s\n    rateLimit: 5",
             "aggregated lines come all at once, so a rate makes no sense; remove it",
         ),
-        ("format: parquet", "not served by this version yet; remove it"),
+        ("format: parquet", "unknown format `parquet`; expected one of json, flat, protobuf"),
+        (
+            "compression: gzip\n    compressionLevel: 10",
+            "gzip's levels end at 9, found 10; choose a lower one",
+        ),
         ("rateLimit: 0", "expected a whole number from 1 to 10000000, found `0`"),
         ("start: tomorrow", "expected a time such as 2026-12-31T23:59:59Z, found `tomorrow`"),
         (

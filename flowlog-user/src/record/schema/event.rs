@@ -10,9 +10,9 @@ use super::{Descriptor, many, member, one};
 pub static NODE_STATUS_EVENT: Descriptor = Descriptor {
     name: "relay.NodeStatusEvent",
     fields: &[
-        one("state_change", "stateChange", Enum(&NODE_STATE)),
-        many("node_names", "nodeNames", Text),
-        one("message", "message", Text),
+        one(1, "state_change", "stateChange", Enum(&NODE_STATE)),
+        many(2, "node_names", "nodeNames", Text),
+        one(3, "message", "message", Text),
     ],
 };
 
@@ -20,49 +20,49 @@ pub static NODE_STATUS_EVENT: Descriptor = Descriptor {
 pub static LOST_EVENT: Descriptor = Descriptor {
     name: "flow.LostEvent",
     fields: &[
-        one("source", "source", Enum(&LOST_EVENT_SOURCE)),
-        one("num_events_lost", "numEventsLost", Uint64),
-        one("cpu", "cpu", Int32Value),
-        one("first", "first", Timestamp),
-        one("last", "last", Timestamp),
+        one(1, "source", "source", Enum(&LOST_EVENT_SOURCE)),
+        one(2, "num_events_lost", "numEventsLost", Uint64),
+        one(3, "cpu", "cpu", Int32Value),
+        one(4, "first", "first", Timestamp),
+        one(5, "last", "last", Timestamp),
     ],
 };
 
 /// `flow.AgentEventUnknown`.
 pub static AGENT_EVENT_UNKNOWN: Descriptor = Descriptor {
     name: "flow.AgentEventUnknown",
-    fields: &[one("type", "type", Text), one("notification", "notification", Text)],
+    fields: &[one(1, "type", "type", Text), one(2, "notification", "notification", Text)],
 };
 
 /// `flow.TimeNotification`.
 pub static TIME_NOTIFICATION: Descriptor =
-    Descriptor { name: "flow.TimeNotification", fields: &[one("time", "time", Timestamp)] };
+    Descriptor { name: "flow.TimeNotification", fields: &[one(1, "time", "time", Timestamp)] };
 
 /// `flow.PolicyUpdateNotification`.
 pub static POLICY_UPDATE_NOTIFICATION: Descriptor = Descriptor {
     name: "flow.PolicyUpdateNotification",
     fields: &[
-        many("labels", "labels", Text),
-        one("revision", "revision", Uint64),
-        one("rule_count", "ruleCount", Int64),
+        many(1, "labels", "labels", Text),
+        one(2, "revision", "revision", Uint64),
+        one(3, "rule_count", "ruleCount", Int64),
     ],
 };
 
 /// `flow.EndpointRegenNotification`.
 pub static ENDPOINT_REGEN_NOTIFICATION: Descriptor = Descriptor {
     name: "flow.EndpointRegenNotification",
-    fields: &[one("id", "id", Uint64), many("labels", "labels", Text), one("error", "error", Text)],
+    fields: &[one(1, "id", "id", Uint64), many(2, "labels", "labels", Text), one(3, "error", "error", Text)],
 };
 
 /// `flow.EndpointUpdateNotification`.
 pub static ENDPOINT_UPDATE_NOTIFICATION: Descriptor = Descriptor {
     name: "flow.EndpointUpdateNotification",
     fields: &[
-        one("id", "id", Uint64),
-        many("labels", "labels", Text),
-        one("error", "error", Text),
-        one("pod_name", "podName", Text),
-        one("namespace", "namespace", Text),
+        one(1, "id", "id", Uint64),
+        many(2, "labels", "labels", Text),
+        one(3, "error", "error", Text),
+        one(4, "pod_name", "podName", Text),
+        one(5, "namespace", "namespace", Text),
     ],
 };
 
@@ -70,56 +70,56 @@ pub static ENDPOINT_UPDATE_NOTIFICATION: Descriptor = Descriptor {
 pub static IP_CACHE_NOTIFICATION: Descriptor = Descriptor {
     name: "flow.IPCacheNotification",
     fields: &[
-        one("cidr", "cidr", Text),
-        one("identity", "identity", Uint32),
-        one("old_identity", "oldIdentity", Uint32Value),
-        one("host_ip", "hostIp", Text),
-        one("old_host_ip", "oldHostIp", Text),
-        one("encrypt_key", "encryptKey", Uint32),
-        one("namespace", "namespace", Text),
-        one("pod_name", "podName", Text),
+        one(1, "cidr", "cidr", Text),
+        one(2, "identity", "identity", Uint32),
+        one(3, "old_identity", "oldIdentity", Uint32Value),
+        one(4, "host_ip", "hostIp", Text),
+        one(5, "old_host_ip", "oldHostIp", Text),
+        one(6, "encrypt_key", "encryptKey", Uint32),
+        one(7, "namespace", "namespace", Text),
+        one(8, "pod_name", "podName", Text),
     ],
 };
 
 /// `flow.ServiceUpsertNotificationAddr`.
 pub static SERVICE_UPSERT_NOTIFICATION_ADDR: Descriptor = Descriptor {
     name: "flow.ServiceUpsertNotificationAddr",
-    fields: &[one("ip", "ip", Text), one("port", "port", Uint32)],
+    fields: &[one(1, "ip", "ip", Text), one(2, "port", "port", Uint32)],
 };
 
 /// `flow.ServiceUpsertNotification`.
 pub static SERVICE_UPSERT_NOTIFICATION: Descriptor = Descriptor {
     name: "flow.ServiceUpsertNotification",
     fields: &[
-        one("id", "id", Uint32),
-        one("frontend_address", "frontendAddress", Message(&SERVICE_UPSERT_NOTIFICATION_ADDR)),
-        many("backend_addresses", "backendAddresses", Message(&SERVICE_UPSERT_NOTIFICATION_ADDR)),
-        one("type", "type", Text),
-        one("traffic_policy", "trafficPolicy", Text),
-        one("name", "name", Text),
-        one("namespace", "namespace", Text),
-        one("ext_traffic_policy", "extTrafficPolicy", Text),
-        one("int_traffic_policy", "intTrafficPolicy", Text),
+        one(1, "id", "id", Uint32),
+        one(2, "frontend_address", "frontendAddress", Message(&SERVICE_UPSERT_NOTIFICATION_ADDR)),
+        many(3, "backend_addresses", "backendAddresses", Message(&SERVICE_UPSERT_NOTIFICATION_ADDR)),
+        one(4, "type", "type", Text),
+        one(5, "traffic_policy", "trafficPolicy", Text),
+        one(6, "name", "name", Text),
+        one(7, "namespace", "namespace", Text),
+        one(8, "ext_traffic_policy", "extTrafficPolicy", Text),
+        one(9, "int_traffic_policy", "intTrafficPolicy", Text),
     ],
 };
 
 /// `flow.ServiceDeleteNotification`.
 pub static SERVICE_DELETE_NOTIFICATION: Descriptor =
-    Descriptor { name: "flow.ServiceDeleteNotification", fields: &[one("id", "id", Uint32)] };
+    Descriptor { name: "flow.ServiceDeleteNotification", fields: &[one(1, "id", "id", Uint32)] };
 
 /// `flow.AgentEvent`.
 pub static AGENT_EVENT: Descriptor = Descriptor {
     name: "flow.AgentEvent",
     fields: &[
-        one("type", "type", Enum(&AGENT_EVENT_TYPE)),
-        member("unknown", "unknown", Message(&AGENT_EVENT_UNKNOWN)),
-        member("agent_start", "agentStart", Message(&TIME_NOTIFICATION)),
-        member("policy_update", "policyUpdate", Message(&POLICY_UPDATE_NOTIFICATION)),
-        member("endpoint_regenerate", "endpointRegenerate", Message(&ENDPOINT_REGEN_NOTIFICATION)),
-        member("endpoint_update", "endpointUpdate", Message(&ENDPOINT_UPDATE_NOTIFICATION)),
-        member("ipcache_update", "ipcacheUpdate", Message(&IP_CACHE_NOTIFICATION)),
-        member("service_upsert", "serviceUpsert", Message(&SERVICE_UPSERT_NOTIFICATION)),
-        member("service_delete", "serviceDelete", Message(&SERVICE_DELETE_NOTIFICATION)),
+        one(1, "type", "type", Enum(&AGENT_EVENT_TYPE)),
+        member(100, "unknown", "unknown", Message(&AGENT_EVENT_UNKNOWN)),
+        member(101, "agent_start", "agentStart", Message(&TIME_NOTIFICATION)),
+        member(102, "policy_update", "policyUpdate", Message(&POLICY_UPDATE_NOTIFICATION)),
+        member(103, "endpoint_regenerate", "endpointRegenerate", Message(&ENDPOINT_REGEN_NOTIFICATION)),
+        member(104, "endpoint_update", "endpointUpdate", Message(&ENDPOINT_UPDATE_NOTIFICATION)),
+        member(105, "ipcache_update", "ipcacheUpdate", Message(&IP_CACHE_NOTIFICATION)),
+        member(106, "service_upsert", "serviceUpsert", Message(&SERVICE_UPSERT_NOTIFICATION)),
+        member(107, "service_delete", "serviceDelete", Message(&SERVICE_DELETE_NOTIFICATION)),
     ],
 };
 
@@ -127,14 +127,14 @@ pub static AGENT_EVENT: Descriptor = Descriptor {
 pub static DEBUG_EVENT: Descriptor = Descriptor {
     name: "flow.DebugEvent",
     fields: &[
-        one("type", "type", Enum(&DEBUG_EVENT_TYPE)),
-        one("source", "source", Message(&ENDPOINT)),
-        one("hash", "hash", Uint32Value),
-        one("arg1", "arg1", Uint32Value),
-        one("arg2", "arg2", Uint32Value),
-        one("arg3", "arg3", Uint32Value),
-        one("message", "message", Text),
-        one("cpu", "cpu", Int32Value),
+        one(1, "type", "type", Enum(&DEBUG_EVENT_TYPE)),
+        one(2, "source", "source", Message(&ENDPOINT)),
+        one(3, "hash", "hash", Uint32Value),
+        one(4, "arg1", "arg1", Uint32Value),
+        one(5, "arg2", "arg2", Uint32Value),
+        one(6, "arg3", "arg3", Uint32Value),
+        one(7, "message", "message", Text),
+        one(8, "cpu", "cpu", Int32Value),
     ],
 };
 
@@ -142,12 +142,12 @@ pub static DEBUG_EVENT: Descriptor = Descriptor {
 pub static EXPORT_EVENT: Descriptor = Descriptor {
     name: "observer.ExportEvent",
     fields: &[
-        member("flow", "flow", Message(&FLOW)),
-        member("node_status", "nodeStatus", Message(&NODE_STATUS_EVENT)),
-        member("lost_events", "lostEvents", Message(&LOST_EVENT)),
-        member("agent_event", "agentEvent", Message(&AGENT_EVENT)),
-        member("debug_event", "debugEvent", Message(&DEBUG_EVENT)),
-        one("node_name", "nodeName", Text),
-        one("time", "time", Timestamp),
+        member(1, "flow", "flow", Message(&FLOW)),
+        member(2, "node_status", "nodeStatus", Message(&NODE_STATUS_EVENT)),
+        member(3, "lost_events", "lostEvents", Message(&LOST_EVENT)),
+        member(4, "agent_event", "agentEvent", Message(&AGENT_EVENT)),
+        member(5, "debug_event", "debugEvent", Message(&DEBUG_EVENT)),
+        one(1000, "node_name", "nodeName", Text),
+        one(1001, "time", "time", Timestamp),
     ],
 };

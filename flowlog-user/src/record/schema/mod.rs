@@ -1,4 +1,4 @@
-//! Hubble's messages as tables: names, JSON names and kinds in declaration order, which is also the output order.
+//! Hubble's messages as tables: numbers, names, JSON names and kinds in declaration order, which is also the output order.
 //! Facts of Cilium 1.19.4's `flow.proto` and `observer.proto`; parsing, encoding, masks and CEL all go by them.
 
 mod debug;
@@ -23,6 +23,8 @@ pub struct Descriptor {
 /// A field of a message.
 #[derive(Debug)]
 pub struct Spec {
+    /// Its number on protobuf's wire.
+    pub number: u32,
     /// Name in the proto file, in masks and in output.
     pub name: &'static str,
     /// Its other name, accepted in input.
@@ -112,14 +114,14 @@ impl Enumeration {
     }
 }
 
-const fn one(name: &'static str, json: &'static str, kind: Kind) -> Spec {
-    Spec { name, json, kind, arity: Arity::One }
+const fn one(number: u32, name: &'static str, json: &'static str, kind: Kind) -> Spec {
+    Spec { number, name, json, kind, arity: Arity::One }
 }
 
-const fn many(name: &'static str, json: &'static str, kind: Kind) -> Spec {
-    Spec { name, json, kind, arity: Arity::Many }
+const fn many(number: u32, name: &'static str, json: &'static str, kind: Kind) -> Spec {
+    Spec { number, name, json, kind, arity: Arity::Many }
 }
 
-const fn member(name: &'static str, json: &'static str, kind: Kind) -> Spec {
-    Spec { name, json, kind, arity: Arity::Member }
+const fn member(number: u32, name: &'static str, json: &'static str, kind: Kind) -> Spec {
+    Spec { number, name, json, kind, arity: Arity::Member }
 }

@@ -1,20 +1,29 @@
 //! Packets, byte by byte as the RFCs draw them.
+#![expect(clippy::expect_used, reason = "a test's packets fit their length fields")]
 
-pub(crate) const A4: [u8; 4] = [10, 1, 2, 3];
-pub(crate) const B4: [u8; 4] = [10, 9, 8, 7];
-pub(crate) const A6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0a];
-pub(crate) const B6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0b];
+/// One host.
+pub const A4: [u8; 4] = [10, 1, 2, 3];
+/// The other, whose address is the higher one.
+pub const B4: [u8; 4] = [10, 9, 8, 7];
+/// One host's IPv6 address.
+pub const A6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0a];
+/// The other's.
+pub const B6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0b];
 
-pub(crate) const FIN: u8 = 0x01;
-pub(crate) const SYN: u8 = 0x02;
-pub(crate) const ACK: u8 = 0x10;
+/// TCP's FIN flag.
+pub const FIN: u8 = 0x01;
+/// TCP's SYN flag.
+pub const SYN: u8 = 0x02;
+/// TCP's ACK flag.
+pub const ACK: u8 = 0x10;
 
 /// The IPv4-mapped form, written out.
-pub(crate) fn mapped(a: [u8; 4]) -> [u8; 16] {
+pub fn mapped(a: [u8; 4]) -> [u8; 16] {
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a[0], a[1], a[2], a[3]]
 }
 
-pub(crate) fn ethernet(ethertype: u16, payload: &[u8]) -> Vec<u8> {
+/// A frame between the hosts.
+pub fn ethernet(ethertype: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
     frame.extend(ethertype.to_be_bytes());
     frame.extend(payload);
@@ -22,12 +31,12 @@ pub(crate) fn ethernet(ethertype: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A VLAN tag's number and what follows it.
-pub(crate) fn tagged(vlan: u16, ethertype: u16, payload: &[u8]) -> Vec<u8> {
+pub fn tagged(vlan: u16, ethertype: u16, payload: &[u8]) -> Vec<u8> {
     [&vlan.to_be_bytes()[..], &ethertype.to_be_bytes(), payload].concat()
 }
 
-/// `fragment`: flags and offset as in the header.
-pub(crate) fn ipv4_with(
+/// An IPv4 packet. `fragment`: flags and offset as in the header.
+pub fn ipv4_with(
     source: [u8; 4],
     destination: [u8; 4],
     protocol: u8,
@@ -49,11 +58,13 @@ pub(crate) fn ipv4_with(
     packet
 }
 
-pub(crate) fn ipv4(source: [u8; 4], destination: [u8; 4], protocol: u8, payload: &[u8]) -> Vec<u8> {
+/// An IPv4 packet without options.
+pub fn ipv4(source: [u8; 4], destination: [u8; 4], protocol: u8, payload: &[u8]) -> Vec<u8> {
     ipv4_with(source, destination, protocol, &[], 0, payload)
 }
 
-pub(crate) fn ipv6(source: [u8; 16], destination: [u8; 16], next: u8, payload: &[u8]) -> Vec<u8> {
+/// An IPv6 packet.
+pub fn ipv6(source: [u8; 16], destination: [u8; 16], next: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0];
     packet.extend(u16::try_from(payload.len()).expect("short").to_be_bytes());
     packet.extend([next, 64]);
@@ -63,7 +74,8 @@ pub(crate) fn ipv6(source: [u8; 16], destination: [u8; 16], next: u8, payload: &
     packet
 }
 
-pub(crate) fn tcp(source: u16, destination: u16, flags: u8, options: &[u8], payload: &[u8]) -> Vec<u8> {
+/// A TCP segment; `options` are a multiple of four bytes.
+pub fn tcp(source: u16, destination: u16, flags: u8, options: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut segment = [source.to_be_bytes(), destination.to_be_bytes()].concat();
     segment.extend([0, 0, 0, 1, 0, 0, 0, 1]);
     segment.extend([u8::try_from((20 + options.len()) / 4).expect("short") << 4, flags]);
@@ -73,7 +85,8 @@ pub(crate) fn tcp(source: u16, destination: u16, flags: u8, options: &[u8], payl
     segment
 }
 
-pub(crate) fn udp(source: u16, destination: u16, payload: &[u8]) -> Vec<u8> {
+/// A datagram.
+pub fn udp(source: u16, destination: u16, payload: &[u8]) -> Vec<u8> {
     let length = u16::try_from(8 + payload.len()).expect("short");
     let mut datagram = [source.to_be_bytes(), destination.to_be_bytes(), length.to_be_bytes()].concat();
     datagram.extend([0, 0]);
@@ -82,11 +95,11 @@ pub(crate) fn udp(source: u16, destination: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A TCP segment from A to B over IPv4 and Ethernet.
-pub(crate) fn a_to_b(flags: u8, payload: &[u8]) -> Vec<u8> {
+pub fn a_to_b(flags: u8, payload: &[u8]) -> Vec<u8> {
     ethernet(0x0800, &ipv4(A4, B4, 6, &tcp(40_000, 443, flags, &[], payload)))
 }
 
 /// A TCP segment from B to A over IPv4 and Ethernet.
-pub(crate) fn b_to_a(flags: u8, payload: &[u8]) -> Vec<u8> {
+pub fn b_to_a(flags: u8, payload: &[u8]) -> Vec<u8> {
     ethernet(0x0800, &ipv4(B4, A4, 6, &tcp(443, 40_000, flags, &[], payload)))
 }

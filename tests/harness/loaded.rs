@@ -1,4 +1,10 @@
-//! A fresh copy of the object in the kernel, and what its maps say.
+//! A fresh copy of the object in the kernel, and what its maps say. Needs root.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot load or read what it tests has failed"
+)]
 
 use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, ProgramArray, RingBuf};
@@ -14,10 +20,14 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The loopback device: what a test run gives as the interface.
-pub(crate) const IFINDEX: u32 = 1;
+/// The program of an uplink's ingress.
+pub const UPLINK_IN: &str = names::ETHERNET_PROGRAMS[flowlog_abi::hook::UPLINK_INGRESS as usize];
 
-pub(crate) struct Loaded {
+/// The loopback device: what a test run gives as the interface.
+pub const IFINDEX: u32 = 1;
+
+/// The object's maps and programs, attached nowhere.
+pub struct Loaded {
     ebpf: Ebpf,
     ring: RingBuf<MapData>,
     in_kernel: HashSet<String>,
@@ -28,10 +38,13 @@ static CPUS: LazyLock<u32> =
 
 /// What a test run can say beside the packet's bytes.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Beside {
-    pub(crate) ingress_ifindex: u32,
-    pub(crate) gso_segs: u32,
-    pub(crate) gso_size: u32,
+pub struct Beside {
+    /// Device through which the packet entered the node; 0 for one made here.
+    pub ingress_ifindex: u32,
+    /// Segments that an offloaded packet stands for.
+    pub gso_segs: u32,
+    /// Payload bytes of each of them.
+    pub gso_size: u32,
 }
 
 impl Beside {
@@ -58,12 +71,20 @@ fn object() -> Vec<u8> {
     })
 }
 
+impl Default for Loaded {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Loaded {
-    pub(crate) fn new() -> Self {
+    /// With maps of the object's own sizes.
+    pub fn new() -> Self {
         Self::with(&mut EbpfLoader::new())
     }
 
-    pub(crate) fn with(loader: &mut EbpfLoader<'_>) -> Self {
+    /// As a loader is told.
+    pub fn with(loader: &mut EbpfLoader<'_>) -> Self {
         let mut ebpf = loader
             .override_global(names::GLOBAL_CPUS, &*CPUS, true)
             .load(&object())
@@ -72,7 +93,8 @@ impl Loaded {
         Self { ebpf, ring, in_kernel: HashSet::new() }
     }
 
-    pub(crate) fn load(&mut self, name: &str) -> &mut SchedClassifier {
+    /// A program, loaded when it is asked for first.
+    pub fn load(&mut self, name: &str) -> &mut SchedClassifier {
         let program: &mut SchedClassifier = self
             .ebpf
             .program_mut(name)
@@ -85,7 +107,8 @@ impl Loaded {
         program
     }
 
-    pub(crate) fn run_as(&mut self, name: &str, data: &[u8], beside: Beside, repeat: u32) -> TestRunResult {
+    /// Runs a program over a packet and says how it ended and what it took.
+    pub fn run_as(&mut self, name: &str, data: &[u8], beside: Beside, repeat: u32) -> TestRunResult {
         let context = beside.context();
         let options = TestRunOptions {
             data_in: Some(data),
@@ -98,11 +121,13 @@ impl Loaded {
             .unwrap_or_else(|error| panic!("{name}, {} bytes: {error}", data.len()))
     }
 
-    pub(crate) fn run(&mut self, name: &str, data: &[u8]) -> u32 {
+    /// Runs a program over a packet once; its verdict.
+    pub fn run(&mut self, name: &str, data: &[u8]) -> u32 {
         self.run_as(name, data, Beside::default(), 1).return_value
     }
 
-    pub(crate) fn flows(&self) -> Vec<(FlowKey, FlowEntry)> {
+    /// All connections in the table.
+    pub fn flows(&self) -> Vec<(FlowKey, FlowEntry)> {
         let flows: HashMap<_, [u8; size_of::<FlowKey>()], [u8; size_of::<FlowEntry>()]> =
             HashMap::try_from(self.ebpf.map(names::FLOWS).expect("flows")).expect("a hash");
         flows
@@ -118,7 +143,7 @@ impl Loaded {
     }
 
     /// The only connection in the table.
-    pub(crate) fn flow(&self) -> (FlowKey, FlowEntry) {
+    pub fn flow(&self) -> (FlowKey, FlowEntry) {
         let flows = self.flows();
         assert_eq!(flows.len(), 1, "{flows:#?}");
         flows[0]
@@ -137,7 +162,8 @@ impl Loaded {
         sum.as_bytes().try_into().expect("N bytes")
     }
 
-    pub(crate) fn hook(&self, egress: bool) -> Counters {
+    /// What became of the packets at the loopback device's ingress or egress; they must add up.
+    pub fn hook(&self, egress: bool) -> Counters {
         let bytes = self.sum::<{ size_of::<Counters>() }>(names::HOOKS, slot(IFINDEX, egress));
         let all = Counters::read_from_bytes(&bytes).expect("counters");
         assert_eq!(
@@ -165,11 +191,13 @@ impl Loaded {
         all
     }
 
-    pub(crate) fn ledger(&self) -> Ledger {
+    /// Table and ring.
+    pub fn ledger(&self) -> Ledger {
         Ledger::read_from_bytes(&self.sum::<{ size_of::<Ledger>() }>(names::LEDGER, 0)).expect("a ledger")
     }
 
-    pub(crate) fn reasons(&self) -> Vec<(Reason, u64)> {
+    /// Packets by reason, those that were counted only.
+    pub fn reasons(&self) -> Vec<(Reason, u64)> {
         REASONS
             .iter()
             .map(|(reason, _)| (*reason, u64::from_ne_bytes(self.sum(names::REASONS, *reason as u32))))
@@ -177,14 +205,15 @@ impl Loaded {
             .collect()
     }
 
-    pub(crate) fn reports(&mut self) -> Vec<Report> {
+    /// What is in the ring.
+    pub fn reports(&mut self) -> Vec<Report> {
         let mut reports = Vec::new();
         drain(&mut self.ring, &mut reports);
         reports
     }
 
     /// Runs a program over each packet `repeat` times, all at once on as many threads, and drains the ring meanwhile.
-    pub(crate) fn race(&mut self, name: &str, packets: &[Vec<u8>], repeat: u32) -> Vec<Report> {
+    pub fn race(&mut self, name: &str, packets: &[Vec<u8>], repeat: u32) -> Vec<Report> {
         self.load(name);
         let Self { ebpf, ring, .. } = self;
         let program: &SchedClassifier = ebpf.program(name).expect("loaded").try_into().expect("a classifier");
@@ -209,8 +238,25 @@ impl Loaded {
         reports
     }
 
+    /// Runs a program over the same packet on two CPUs at once; the nanoseconds of the slower one.
+    pub fn two_at_once(&mut self, name: &str, data: &[u8], repeat: u32) -> f64 {
+        self.load(name);
+        let program: &SchedClassifier =
+            self.ebpf.program(name).expect("loaded").try_into().expect("a classifier");
+        let start = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            let run = || {
+                start.wait();
+                let options = TestRunOptions { data_in: Some(data), repeat, ..TestRunOptions::default() };
+                program.test_run(options).expect("a test run").duration.as_secs_f64() * 1e9
+            };
+            let runs = [scope.spawn(run), scope.spawn(run)];
+            runs.into_iter().map(|run| run.join().expect("no panic")).fold(0.0, f64::max)
+        })
+    }
+
     /// Puts rules into the set of a generation and switches to it.
-    pub(crate) fn set_rules(&mut self, tables: &Tables, generation: u32) {
+    pub fn set_rules(&mut self, tables: &Tables, generation: u32) {
         let ebpf = &mut self.ebpf;
         let mut prefixes: LpmTrie<_, [u8; 24], [u8; 16]> = typed(ebpf, names::PREFIXES);
         for (prefix, groups) in &tables.prefixes {
@@ -236,13 +282,13 @@ impl Loaded {
     }
 
     /// Lets everything pass from this generation on.
-    pub(crate) fn pass_everything(&mut self, generation: u32) {
+    pub fn pass_everything(&mut self, generation: u32) {
         let mut control: Array<_, u64> = typed(&mut self.ebpf, names::CONTROL);
         control.set(0, u64::from(generation), 0).expect("an element");
     }
 
     /// Lets the programs look into tunnels by these rules, on a node with these addresses (IPv4-mapped).
-    pub(crate) fn set_tunnels(&mut self, rules: TunnelRules, own: &[[u8; 16]]) {
+    pub fn set_tunnels(&mut self, rules: TunnelRules, own: &[[u8; 16]]) {
         for (index, name) in (0..).zip(names::HANDOVER_PROGRAMS) {
             let program = self.load(name).fd().expect("loaded").try_clone().expect("a descriptor");
             let mut programs: ProgramArray<_> = typed(&mut self.ebpf, names::HANDOVER);
@@ -258,7 +304,7 @@ impl Loaded {
     }
 
     /// Says that an interface is observed at ingress: 1, or 2 for an endpoint.
-    pub(crate) fn observe(&mut self, ifindex: u32, role: u32) {
+    pub fn observe(&mut self, ifindex: u32, role: u32) {
         let mut observed: HashMap<_, u32, u32> =
             HashMap::try_from(self.ebpf.map_mut(names::OBSERVED).expect("a map")).expect("a hash");
         observed.insert(ifindex, role, 0).expect("room");

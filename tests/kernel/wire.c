@@ -1,0 +1,93 @@
+/* Sends what the tests cannot send without unsafe code: one buffer that becomes many packets.
+ *
+ *   wire udp ADDRESS PORT FROM_PORT SEGMENT     standard input as one buffer through a socket with UDP_SEGMENT
+ *   wire tap NAME TYPE HEADERS SEGMENT START CHECKSUM
+ *                                               standard input as one frame into a tap device with a vnet header
+ */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <linux/virtio_net.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+static char buffer[1 << 17];
+
+static size_t input(char *to)
+{
+	size_t length = 0;
+	ssize_t got;
+
+	while ((got = read(0, to + length, sizeof(buffer) - 64 - length)) > 0)
+		length += got;
+	return length;
+}
+
+static int fail(const char *what)
+{
+	perror(what);
+	return 1;
+}
+
+static int udp(char **words)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(atoi(words[1])) };
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_port = htons(atoi(words[2])) };
+	int segment = atoi(words[3]);
+	size_t length = input(buffer);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	inet_pton(AF_INET, words[0], &to.sin_addr);
+	if (bind(fd, (void *)&from, sizeof(from)))
+		return fail("bind");
+	if (setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment)))
+		return fail("UDP_SEGMENT");
+	if (sendto(fd, buffer, length, 0, (void *)&to, sizeof(to)) != (ssize_t)length)
+		return fail("sendto");
+	return 0;
+}
+
+static int tap(char **words)
+{
+	struct ifreq request = { .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
+	struct virtio_net_hdr header = {
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.gso_type = atoi(words[1]),
+		.hdr_len = atoi(words[2]),
+		.gso_size = atoi(words[3]),
+		.csum_start = atoi(words[4]),
+		.csum_offset = atoi(words[5]),
+	};
+	size_t length = input(buffer + sizeof(header));
+	int fd = open("/dev/net/tun", O_RDWR);
+
+	strncpy(request.ifr_name, words[0], IFNAMSIZ - 1);
+	if (fd < 0 || ioctl(fd, TUNSETIFF, &request))
+		return fail("TUNSETIFF");
+	memcpy(buffer, &header, sizeof(header));
+	length += sizeof(header);
+	if (write(fd, buffer, length) != (ssize_t)length)
+		return fail("write");
+	return 0;
+}
+
+int main(int count, char **words)
+{
+	if (count == 6 && !strcmp(words[1], "udp"))
+		return udp(words + 2);
+	if (count == 8 && !strcmp(words[1], "tap"))
+		return tap(words + 2);
+	fprintf(stderr, "usage: see the top of wire.c\n");
+	return 2;
+}
