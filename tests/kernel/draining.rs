@@ -362,7 +362,9 @@ fn no_packet_is_lost_or_counted_into_another_flow_whatever_goes_on() -> Result<(
     Ok(())
 }
 
+/// Needs CPUs that run beside each other: on a machine with far more to do than it can, races hardly happen.
 #[test]
+#[ignore = "builds two objects and runs for minutes: `cargo xtask test --long`"]
 fn what_is_wrong_is_noticed_and_what_is_right_stands_wide_windows() -> Result<()> {
     let slow = object("slow", "slow.o")?;
     let boolean = object("slow,boolean-mark", "slow-boolean.o")?;
@@ -375,8 +377,8 @@ fn what_is_wrong_is_noticed_and_what_is_right_stands_wide_windows() -> Result<()
     let cases = [
         ("as it should be", case(&slow, Removal::Exact, 4_000), false),
         ("a boolean mark", Case { or_strays: true, ..case(&boolean, Removal::Exact, 100_000) }, true),
-        ("no grace period", case(&slow, Removal::WithoutGrace, 4_000), true),
-        ("read and delete", case(&slow, Removal::Unmarked, 2_000), true),
+        ("no grace period", case(&slow, Removal::WithoutGrace, 60_000), true),
+        ("read and delete", case(&slow, Removal::Unmarked, 60_000), true),
     ];
     for (name, case, noticed) in cases {
         let outcome = play(&Pair::new(false)?, case, None)?;
