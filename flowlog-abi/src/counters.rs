@@ -103,10 +103,12 @@ pub enum Reason {
     Llc = 8,
     /// Not IP: any other EtherType.
     OtherEthertype = 9,
+    /// Of an interface of a capture whose link type is not read.
+    LinkType = 10,
 }
 
 /// How many reasons there are, and the name of each as metrics and summaries give it.
-pub const REASONS: [(Reason, &str); 10] = [
+pub const REASONS: [(Reason, &str); 11] = [
     (Reason::TruncatedLink, "truncated_link"),
     (Reason::TruncatedIp, "truncated_ip"),
     (Reason::BadIp, "bad_ip"),
@@ -117,4 +119,5 @@ pub const REASONS: [(Reason, &str); 10] = [
     (Reason::Arp, "arp"),
     (Reason::Llc, "llc"),
     (Reason::OtherEthertype, "other_ethertype"),
+    (Reason::LinkType, "link_type"),
 ];

@@ -12,6 +12,10 @@ pub const RULE_PREFIXES_MAX: usize = 1 << 15;
 /// Ports of all tasks that the kernel tests; more widen its test.
 pub const RULE_PORTS_MAX: usize = 1 << 13;
 
+/// Directions of open connections whose next record is divided because tasks have joined; of more than that a task that
+/// joins gets the whole record.
+pub const DIVIDED_MAX: usize = 1 << 18;
+
 /// Distinct pairs of events and update interval over all tasks.
 pub const CADENCES_MAX: usize = 4;
 
@@ -41,6 +45,16 @@ pub const CONFIG_DEPTH_MAX: usize = 64;
 
 /// Nodes of a task file that aliases (`*name`) may add: enough for shared lists, too few for a file that explodes.
 pub const CONFIG_ALIAS_NODES_MAX: usize = 10_000;
+
+/// Values of a task file that are read at most: ten thousand tasks have a quarter million, and each takes some 200 bytes
+/// while it is read.
+pub const CONFIG_NODES_MAX: usize = 500_000;
+
+/// Errors, and warnings, about one file that are said one by one.
+pub const CONFIG_PROBLEMS_MAX: usize = 100;
+
+/// CIDRs and ranges of all address pools.
+pub const POOL_BLOCKS_MAX: usize = 1 << 15;
 
 /// Bytes of keys and connections that one task's `fieldAggregate` remembers; records of further ones share a line.
 pub const AGGREGATE_BYTES_MAX: usize = 8 << 20;

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Replay(replay) => cli::replay::replay(&replay),
         Command::Explain(explain) => cli::explain::explain(&explain),
         Command::Status(status) => cli::status::status(&status),
+        Command::Migrate(migrate) => cli::migrate::migrate(&migrate),
         Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),
         Command::Schema(schema) => cli::schema::schema(&schema),
         Command::Completions(completions) => cli::completions::completions(&completions),

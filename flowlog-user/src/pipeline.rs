@@ -18,6 +18,7 @@ use crate::clock::{monotonic_ns, wall_ns};
 use crate::decode::Flows;
 use crate::encode;
 use crate::enrich::Enricher;
+use crate::limits::CADENCES_MAX;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
 use crate::record::{Flow, Foreign, Format, Node, Seen};
@@ -49,6 +50,8 @@ struct Lane {
 /// What a task remembers from batch to batch.
 #[derive(Debug, Default)]
 struct Kept {
+    /// The change with which it joined its cadence.
+    joined: u32,
     rate: Option<RateLimit>,
     aggregator: Option<Aggregator>,
 }
@@ -139,11 +142,12 @@ impl Pipeline {
             give_out(Some(old), &running, self.overflow);
         }
         let format = planned.spec.file.format;
+        let joined = kept.joined;
         let aggregator = kept
             .aggregator
             .or(asked.map(|asked| Aggregator::new(asked, format)))
             .map(|sums| sums.written_as(format));
-        self.lanes.push(Lane { planned, mask, kept: Kept { rate, aggregator }, running });
+        self.lanes.push(Lane { planned, mask, kept: Kept { joined, rate, aggregator }, running });
     }
 
     /// Replaces the tasks, between two batches. Those that stay keep writer, counters and place; what is not in the
@@ -158,6 +162,7 @@ impl Pipeline {
             self.lanes.drain(..).map(|lane| (lane.planned.spec.name.clone(), lane)).collect();
         self.masks.clear();
         self.lines.clear();
+        let new = || Kept { joined: swap.number, ..Kept::default() };
         let mut late = Vec::new();
         for seat in swap.seats {
             match seat {
@@ -167,14 +172,17 @@ impl Pipeline {
                     }
                 }
                 Seat::Change(planned) => {
-                    if let Some(lane) = before.remove(&planned.spec.name) {
+                    if let Some(mut lane) = before.remove(&planned.spec.name) {
+                        if planned.spec.cadence != lane.planned.spec.cadence {
+                            lane.kept.joined = swap.number;
+                        }
                         if planned.spec.file != lane.planned.spec.file {
                             lane.running.reshape(planned.spec.file.clone());
                         }
                         self.seat(*planned, lane.kept, lane.running);
                     }
                 }
-                Seat::Open(planned, running) => self.seat(*planned, Kept::default(), running),
+                Seat::Open(planned, running) => self.seat(*planned, new(), running),
                 Seat::OpenLater(planned, counters) => late.push((*planned, counters)),
             }
         }
@@ -199,7 +207,7 @@ impl Pipeline {
         applied.closing.extend(awaited.into_iter().map(|(_, closing)| closing));
         for (planned, counters) in late {
             match open(&planned.spec, &self.roots, counters) {
-                Ok(running) => self.seat(planned, Kept::default(), running),
+                Ok(running) => self.seat(planned, new(), running),
                 Err(error) => applied.failed.push((planned.spec.name, error)),
             }
         }
@@ -247,6 +255,14 @@ impl Pipeline {
             // The control plane takes it out at its end, with its last records; if it cannot, nothing more is written.
             if planned.spec.phase(now_ns) == Phase::Ended {
                 continue;
+            }
+            // Those that are for some tasks only come first, and are encoded for each: there are few.
+            let divided = batch.flows.get(CADENCES_MAX).map(Vec::as_slice).unwrap_or_default();
+            let of = |flow: &&Flow| flow.cadence == planned.cadence && flow.joined.has(kept.joined);
+            let divided: Vec<Flow> = divided.iter().filter(of).copied().collect();
+            let to = (&*running, &mut *kept, clock, self.overflow);
+            if let Some(chunk) = take(&divided, &batch.node, planned, to, &mut Lines::default()) {
+                running.write(chunk, self.overflow);
             }
             let Some(flows) = batch.flows.get(usize::from(planned.cadence)) else { continue };
             let Some(lines) = self.lines.get_mut(*mask) else { continue };

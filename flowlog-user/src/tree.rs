@@ -6,9 +6,12 @@
 mod shape;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 pub use shape::Shape;
+
+use crate::limits::CONFIG_PROBLEMS_MAX;
 
 /// Where a node stands. Line and column count from 1; 0 stands for the file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +50,29 @@ impl fmt::Display for Place {
             write!(f, ": {}", self.path)?;
         }
         Ok(())
+    }
+}
+
+/// A value that remembers where it stood; two are equal wherever they stand.
+#[derive(Clone, Debug)]
+pub struct Placed<T> {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub value: T,
+}
+
+impl<T: PartialEq> PartialEq for Placed<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T: Eq> Eq for Placed<T> {}
+
+impl<T: Hash> Hash for Placed<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value.hash(state);
     }
 }
 
@@ -110,22 +136,46 @@ pub struct Problems {
     pub errors: Vec<Problem>,
     /// What is allowed but probably not meant.
     pub warnings: Vec<Problem>,
+    /// Errors and warnings that were too many to be kept.
+    omitted: [usize; 2],
 }
 
 impl Problems {
     /// Notes an error.
     pub fn error(&mut self, place: &Place, message: impl Into<String>) {
-        self.errors.push(Problem { place: place.clone(), message: message.into() });
+        note(&mut self.errors, &mut self.omitted[0], place, message);
     }
 
     /// Notes a warning.
     pub fn warning(&mut self, place: &Place, message: impl Into<String>) {
-        self.warnings.push(Problem { place: place.clone(), message: message.into() });
+        note(&mut self.warnings, &mut self.omitted[1], place, message);
+    }
+
+    /// Says of a file, when it is read, what was too much to be said.
+    pub fn close(&mut self, file: &str) {
+        let of = [(&mut self.errors, "errors"), (&mut self.warnings, "warnings")];
+        for ((problems, what), omitted) in of.into_iter().zip(&mut self.omitted) {
+            if *omitted > 0 {
+                let message = format!("{omitted} more {what} are not shown");
+                problems.push(Problem { place: Place::file(file), message });
+                *omitted = 0;
+            }
+        }
     }
 
     /// Notes a word that is none of `known`, with the nearest one.
     pub fn unknown(&mut self, place: &Place, what: &str, word: &str, known: &[&str]) {
         self.error(place, format!("unknown {what} `{}`; {}", shown(word), hint(word, known)));
+    }
+}
+
+fn note(problems: &mut Vec<Problem>, omitted: &mut usize, place: &Place, message: impl Into<String>) {
+    // Those before may be of another file; each has its own.
+    let of_file = || problems.iter().rev().take_while(|problem| problem.place.file == place.file);
+    if *omitted > 0 || of_file().take(CONFIG_PROBLEMS_MAX).count() == CONFIG_PROBLEMS_MAX {
+        *omitted += 1;
+    } else {
+        problems.push(Problem { place: place.clone(), message: message.into() });
     }
 }
 

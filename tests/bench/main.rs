@@ -6,6 +6,7 @@
 
 mod kernel;
 mod noise;
+mod pools;
 mod reload;
 
 use std::io::{IsTerminal, Write};
@@ -27,7 +28,7 @@ pub(crate) struct Bench {
 }
 
 /// All benches, in the order in which they run when none is named.
-const BENCHES: &[Bench] = &[noise::BENCH, kernel::BENCH, reload::BENCH];
+const BENCHES: &[Bench] = &[noise::BENCH, kernel::BENCH, pools::BENCH, reload::BENCH];
 
 /// What the command line asks for.
 pub(crate) struct Settings {

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::{IpAddr, Ipv4Addr};
 
-use flowlog_user::record::{EndReason, Event, Flow, Hook, Identity, Interface, L4, Node, Role};
+use flowlog_user::record::{EndReason, Event, Flow, Hook, Identity, Interface, L4, Node, PoolTag, Role};
 
 const SECOND_NS: i64 = 1_000_000_000;
 const UPDATE_NS: i64 = 60 * SECOND_NS;
@@ -123,7 +123,7 @@ fn node() -> Node {
     };
     let mut interfaces: BTreeMap<u32, Interface> = (0..PODS as u32).map(pod).collect();
     interfaces.insert(UPLINK, Interface { name: "eth0".into(), role: Role::Uplink });
-    Node { name: "east/node-17".into(), boot: 0x0001_2345_6789, interfaces, addresses: Vec::new() }
+    Node { name: "east/node-17".into(), boot: 0x0001_2345_6789, interfaces, ..Node::default() }
 }
 
 fn begin(random: &mut Random, id: u64, now_ns: i64) -> Connection {
@@ -279,6 +279,7 @@ fn flow(connection: &mut Connection, way: usize, event: Event, first_ns: i64, la
         (true, false) => Hook::UplinkIngress,
     };
     Flow {
+        joined: flowlog_user::record::Joined::EVER,
         cadence: 0,
         event,
         end_reason: (event == Event::End).then_some(connection.reason),
@@ -315,5 +316,7 @@ fn flow(connection: &mut Connection, way: usize, event: Event, first_ns: i64, la
         bytes_total: side.bytes,
         source_identity: if reply { others } else { pods },
         destination_identity: if reply { pods } else { others },
+        source_pool: PoolTag::NONE,
+        destination_pool: PoolTag::NONE,
     }
 }

@@ -12,6 +12,7 @@ pub mod loaded;
 pub mod measure;
 pub mod netns;
 pub mod packets;
+pub mod pools;
 pub mod records;
 pub mod report;
 pub mod rules;

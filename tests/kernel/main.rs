@@ -4,11 +4,14 @@
 
 use flowlog_tests::{loaded, packets};
 
+mod adding_up;
+mod bad_input;
 mod confined;
 mod counting;
 mod draining;
 mod end_to_end;
 mod fragments;
+mod framings;
 mod generations;
 mod headers;
 mod lifecycle;
@@ -17,6 +20,7 @@ mod memory;
 mod offloads;
 mod perf;
 mod pinned;
+mod pools;
 mod racing;
 mod rejecting;
 mod reload;
@@ -24,5 +28,7 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod stepping;
 mod topologies;
 mod tunnels;
+mod versions;

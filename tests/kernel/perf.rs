@@ -4,7 +4,11 @@ use crate::loaded::{Beside, Loaded};
 use crate::packets::*;
 use flowlog_abi::{hook, names};
 use flowlog_tests::guest::emulated;
+use flowlog_tests::pools;
 use flowlog_tests::rules::many;
+use flowlog_user::capture::rules::Tables;
+use flowlog_user::config;
+use flowlog_user::task::rules;
 
 const IN: &str = names::ETHERNET_PROGRAMS[hook::UPLINK_INGRESS as usize];
 const REPEAT: u32 = 200_000;
@@ -82,4 +86,44 @@ fn a_rejected_connection_costs_less_than_a_counted_one_whatever_the_number_of_ru
     );
     assert!(again < 1.5 * reference_ns, "{again} ns beside {reference_ns} ns");
     assert!(first < 8.0 * floors[1], "{first} ns beside {} ns", floors[1]);
+}
+
+/// The rules of a task that takes what comes from 1,000 pools of 16 blocks, beside 10,000 prefixes and 1,000 ports.
+#[test]
+fn a_thousand_pools_cost_a_first_packet_no_more_than_ten_thousand_prefixes() {
+    if emulated("what a packet costs") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in [("pools.yaml", pools::manifests(1_000, 16)), ("task.yaml", pools::task(1_000))] {
+        std::fs::write(folder.path().join(name), text).expect("room");
+    }
+    let plan = config::load(&[folder.path().to_owned()]).expect("tasks").plan;
+    let pools = Tables::new(&rules(plan.tasks.iter().map(|task| &task.spec)));
+    assert!(pools.widened.is_empty() && !pools.everything, "{:?}", pools.widened);
+    let known = a_to_b(ACK, b"");
+    let [_, reference] = names::BENCH_PROGRAMS;
+    let first = |tables: &Tables| {
+        let mut loaded = Loaded::new();
+        loaded.set_rules(tables, 1);
+        let frames: Vec<_> = (4_000..5_024)
+            .map(|port| ethernet(0x0800, &ipv4(A4, B4, 6, &tcp(port, 80, ACK, &[], b""))))
+            .collect();
+        let floor = in_turn(&mut loaded, reference, &vec![known.clone(); 1_024]);
+        let first = in_turn(&mut loaded, IN, &frames);
+        assert_eq!(loaded.hook(false).rejected_packets, 1_024);
+        first / floor
+    };
+    let (mut of_pools, mut of_prefixes): (Vec<_>, Vec<_>) =
+        (0..5).map(|_| (first(&pools), first(&many()))).unzip();
+    of_pools.sort_by(f64::total_cmp);
+    of_prefixes.sort_by(f64::total_cmp);
+    println!(
+        "first packet of a rejected connection: {} prefixes of 1,000 pools {:.2} x reference, 10,000 prefixes and 1,000 ports \
+         {:.2} x (target 3.5)",
+        pools.prefixes.len(),
+        of_pools[2],
+        of_prefixes[2],
+    );
+    assert!(of_pools[2] < 2.0 * of_prefixes[2], "{of_pools:?} beside {of_prefixes:?}");
 }

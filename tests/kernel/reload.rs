@@ -16,16 +16,16 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 /// What the daemon says when other tasks are in force.
-const CHANGED: &str = "the tasks have changed";
+pub(crate) const CHANGED: &str = "the tasks have changed";
 
 /// A test's folders, with a daemon that watches `tasks`.
-struct Bench {
+pub(crate) struct Bench {
     folder: tempfile::TempDir,
-    pair: Pair,
+    pub(crate) pair: Pair,
 }
 
 impl Bench {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         for name in ["tasks", "logs"] {
             fs::create_dir(folder.path().join(name))?;
@@ -33,16 +33,16 @@ impl Bench {
         Ok(Self { folder, pair: Pair::new(false)? })
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn start(&self, more: &[&str]) -> Result<Daemon> {
+    pub(crate) fn start(&self, more: &[&str]) -> Result<Daemon> {
         Daemon::start(&self.pair.near, &self.path("tasks"), &self.path("logs"), more)
     }
 
     /// Writes a task file whole.
-    fn write(&self, name: &str, tasks: &[&str]) -> Result<()> {
+    pub(crate) fn write(&self, name: &str, tasks: &[&str]) -> Result<()> {
         let text = format!("flowLogs: [{}]\n", tasks.join(", "));
         let (new, file) = (self.path("tasks").join(format!(".{name}.new")), self.path("tasks").join(name));
         fs::write(&new, text.replace("LOGS", &self.path("logs").to_string_lossy()))?;
@@ -50,13 +50,13 @@ impl Bench {
     }
 
     /// The lines of audit.log with this event.
-    fn audit(&self, event: &str) -> Result<Vec<Value>> {
+    pub(crate) fn audit(&self, event: &str) -> Result<Vec<Value>> {
         let text = fs::read_to_string(self.path("state").join("audit.log"))?;
         let lines = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
         Ok(lines.into_iter().filter(|line| line["event"] == event).collect())
     }
 
-    fn files(&self, stem: &str) -> Result<Vec<PathBuf>> {
+    pub(crate) fn files(&self, stem: &str) -> Result<Vec<PathBuf>> {
         let named =
             |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(stem));
         Ok(files(&self.path("logs"))?.into_iter().filter(named).collect())
@@ -355,7 +355,8 @@ fn start_and_end_are_kept_to_the_second() -> Result<()> {
     Ok(())
 }
 
-/// One connection, three tasks: one is there all the time, one leaves in the middle, one of another rhythm begins then.
+/// One connection, four tasks: one is there all the time, one leaves in the middle, one of another rhythm begins then, and
+/// so does one of the same rhythm.
 #[test]
 fn a_change_divides_an_open_connection_exactly() -> Result<()> {
     let bench = Bench::new()?;
@@ -377,11 +378,17 @@ fn a_change_divides_an_open_connection_exactly() -> Result<()> {
         Ok(())
     };
     send(30)?;
-    bench.write("b.yaml", &["{name: new, filePath: LOGS/new.log, events: [end]}"])?;
+    bench.write(
+        "b.yaml",
+        &[
+            "{name: new, filePath: LOGS/new.log, events: [end]}",
+            "{name: same, filePath: LOGS/same.log, events: [start, end]}",
+        ],
+    )?;
     daemon.wait_for(CHANGED)?;
     send(12)?;
     daemon.stop()?.check()?;
-    for (stem, packets, starts) in [("all-", 42, 1), ("old-", 30, 1), ("new-", 12, 0)] {
+    for (stem, packets, starts) in [("all-", 42, 1), ("old-", 30, 1), ("new-", 12, 0), ("same-", 12, 0)] {
         let sums = sums(&all(&bench.path("logs"), stem)?);
         let sum = sums.iter().find(|(tuple, _)| tuple.4 == 6300).map(|(_, sum)| sum);
         let sum = sum.with_context(|| format!("{stem} has nothing"))?;

@@ -3,10 +3,14 @@
  *   wire udp ADDRESS PORT FROM_PORT SEGMENT     standard input as one buffer through a socket with UDP_SEGMENT
  *   wire tap NAME TYPE HEADERS SEGMENT START CHECKSUM
  *                                               standard input as one frame into a tap device with a vnet header
+ *   wire tun NAME                               standard input as one packet into a tun device
+ *   wire raw NAME                               standard input as one frame out of an interface, tags and all
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/if_tun.h>
 #include <linux/virtio_net.h>
 #include <netinet/in.h>
@@ -82,12 +86,46 @@ static int tap(char **words)
 	return 0;
 }
 
+static int tun(const char *name)
+{
+	struct ifreq request = { .ifr_flags = IFF_TUN | IFF_NO_PI };
+	size_t length = input(buffer);
+	int fd = open("/dev/net/tun", O_RDWR);
+
+	strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+	if (fd < 0 || ioctl(fd, TUNSETIFF, &request))
+		return fail("TUNSETIFF");
+	if (write(fd, buffer, length) != (ssize_t)length)
+		return fail("write");
+	return 0;
+}
+
+static int raw(const char *name)
+{
+	struct sockaddr_ll to = { .sll_family = AF_PACKET };
+	struct ifreq request = { 0 };
+	size_t length = input(buffer);
+	int fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
+
+	strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+	if (fd < 0 || ioctl(fd, SIOCGIFINDEX, &request))
+		return fail("SIOCGIFINDEX");
+	to.sll_ifindex = request.ifr_ifindex;
+	if (sendto(fd, buffer, length, 0, (void *)&to, sizeof(to)) != (ssize_t)length)
+		return fail("sendto");
+	return 0;
+}
+
 int main(int count, char **words)
 {
 	if (count == 6 && !strcmp(words[1], "udp"))
 		return udp(words + 2);
 	if (count == 8 && !strcmp(words[1], "tap"))
 		return tap(words + 2);
+	if (count == 3 && !strcmp(words[1], "tun"))
+		return tun(words[2]);
+	if (count == 3 && !strcmp(words[1], "raw"))
+		return raw(words[2]);
 	fprintf(stderr, "usage: see the top of wire.c\n");
 	return 2;
 }

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod aggregate;
+mod any_bytes;
 mod cat;
 mod check;
 mod corpus;
@@ -15,3 +16,4 @@ mod prefilter;
 mod rate_limit;
 mod readme;
 mod replay;
+mod tunnels;

@@ -76,17 +76,51 @@ fn filters() -> impl Strategy<Value = String> {
     prop::collection::vec(filter, 0..4).prop_map(|filters| format!("[{}]", filters.join(", ")))
 }
 
+/// Pools that overlap, of both families, with parts that are reserved, as prefixes and as ranges.
+const POOLS: &str = "
+apiVersion: cilium.io/v2
+kind: CiliumPodIPPool
+metadata: {name: a}
+spec:
+  ipv4: {cidrs: [{cidr: 10.0.0.0/30, reservedRange: 10.0.0.1-10.0.0.1}, 192.168.0.0/16], maskSize: 32}
+  ipv6: {cidrs: ['fd00::/64'], maskSize: 128, pool: [{cidr: 'fd00::/64', reservedRange: 'fd00::2-fd00::ffff'}]}
+---
+apiVersion: flowlog.io/v1
+kind: AddressPool
+metadata: {name: b}
+spec: {cidrs: ['2001:db8::/32'], ranges: [10.0.0.2-10.1.0.1], reserved: [10.0.0.3-10.1.0.0]}
+---
+apiVersion: flowlog.io/v1
+kind: AddressPool
+metadata: {name: c}
+spec: {cidrs: ['::ffff:0:0/96'], ranges: [10.9.9.9-10.9.9.9]}
+";
+const NAMES: [&str; 10] =
+    ["a", "b", "c", "a=reserved", "b=reserved", "!a", "!b", "!c", "!a=reserved", "!b=reserved"];
+
+fn conditions() -> impl Strategy<Value = String> {
+    let pools = |key| list(key, prop::sample::select(&NAMES[..]).prop_map(|name| format!("\"{name}\"")));
+    prop_oneof![
+        Just("{}".to_owned()),
+        pools("source_pool").prop_map(|pools| format!("{{{pools}}}")),
+        pools("destination_pool").prop_map(|pools| format!("{{{pools}}}")),
+        (pools("source_pool"), pools("destination_pool"))
+            .prop_map(|(one, other)| format!("{{{one}, {other}}}")),
+    ]
+}
+
 /// Up to `max` tasks with filters.
 fn plan(max: usize) -> impl Strategy<Value = Plan> {
-    prop::collection::vec((filters(), filters()), 1..=max).prop_map(|tasks| {
+    prop::collection::vec((filters(), filters(), conditions()), 1..=max).prop_map(|tasks| {
         let mut text = "flowLogs:\n".to_owned();
-        for (number, (include, exclude)) in tasks.iter().enumerate() {
+        for (number, (include, exclude, conditions)) in tasks.iter().enumerate() {
             text += &format!("  - {{name: t{number}, filePath: /var/log/flowlog/t{number}.log, ");
-            text += &format!("includeFilters: {include}, excludeFilters: {exclude}}}\n");
+            text += &format!("includeFilters: {include}, excludeFilters: {exclude}, where: {conditions}}}\n");
         }
-        let file = tempfile::Builder::new().suffix(".yaml").tempfile().expect("a file");
-        std::fs::write(file.path(), &text).expect("room");
-        config::load(&[file.path().to_owned()]).unwrap_or_else(|error| panic!("{text}: {error:?}")).plan
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("tasks.yaml"), &text).expect("room");
+        std::fs::write(folder.path().join("pools.yaml"), POOLS).expect("room");
+        config::load(&[folder.path().to_owned()]).unwrap_or_else(|error| panic!("{text}: {error:?}")).plan
     })
 }
 
@@ -166,6 +200,52 @@ proptest! {
     }
 }
 
+/// Whether the first packet of a connection of IPv4 passes.
+fn passes(
+    tables: &Tables,
+    source: &str,
+    source_port: u16,
+    destination: &str,
+    destination_port: u16,
+    protocol: u8,
+) -> bool {
+    let packet = Packet {
+        source: octets(source),
+        destination: octets(destination),
+        source_port,
+        destination_port,
+        protocol,
+        version: 4,
+        kind: 0,
+        tcp_flags: 0,
+        icmp_type: 0,
+        icmp_code: 0,
+        header_bytes: 54,
+        jumbo_bytes: 0,
+        fragment: 0,
+        fragment_id: 0,
+        vlans: 0,
+    };
+    wanted(&packet.key().0, tables)
+}
+
+/// What a pool asks for is asked in the kernel.
+#[test]
+fn what_lies_in_no_pool_is_rejected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("pools.yaml"), POOLS).expect("room");
+    let task = "{name: a, filePath: /var/log/flowlog/a.log, where: {source_pool: [a=reserved], destination_pool: [b]}}";
+    std::fs::write(folder.path().join("tasks.yaml"), format!("flowLogs: [{task}]\n")).expect("room");
+    let plan = config::load(&[folder.path().to_owned()]).expect("a task").plan;
+    assert_eq!(plan.tasks[0].spec.filter.divide().kernel, ["where.source_pool", "where.destination_pool"]);
+    let tables = Tables::new(&rules(plan.tasks.iter().map(|task| &task.spec)));
+    let passes = |source, destination| passes(&tables, source, 1, destination, 2, 17);
+    assert!(passes("10.0.0.1", "10.1.0.1") && passes("10.1.0.1", "10.0.0.1"));
+    assert!(!passes("10.0.0.0", "10.1.0.1"), "not reserved");
+    assert!(!passes("10.0.0.1", "10.1.0.2"), "past the range's end");
+    assert!(passes("10.0.0.1", "10.0.0.3") && !passes("10.0.0.1", "192.168.0.1"));
+}
+
 /// A test that passes everything would be a superset too.
 #[test]
 fn what_nobody_wants_is_rejected() {
@@ -175,25 +255,8 @@ fn what_nobody_wants_is_rejected() {
     std::fs::write(file.path(), format!("flowLogs:\n  - {task}\n")).expect("room");
     let plan = config::load(&[file.path().to_owned()]).expect("a task").plan;
     let tables = Tables::new(&rules(plan.tasks.iter().map(|task| &task.spec)));
-    let passes = |source: &str, source_port, destination: &str, destination_port, protocol| {
-        let packet = Packet {
-            source: octets(source),
-            destination: octets(destination),
-            source_port,
-            destination_port,
-            protocol,
-            version: 4,
-            kind: 0,
-            tcp_flags: 0,
-            icmp_type: 0,
-            icmp_code: 0,
-            header_bytes: 54,
-            jumbo_bytes: 0,
-            fragment: 0,
-            fragment_id: 0,
-            vlans: 0,
-        };
-        wanted(&packet.key().0, &tables)
+    let passes = |source, source_port, destination, destination_port, protocol| {
+        passes(&tables, source, source_port, destination, destination_port, protocol)
     };
     assert!(passes("10.0.0.1", 40_000, "192.168.7.9", 443, 6));
     assert!(passes("192.168.7.9", 443, "10.0.0.1", 40_000, 6), "the answer");

@@ -113,8 +113,7 @@ const fn join(own: &mut Groups, other: Groups) {
 
 /// The prefix of this length that an address lies in.
 fn cut(bits: u128, length: u8) -> Prefix {
-    let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-    Prefix { length, bits: bits & mask }
+    Prefix { length: 128, bits }.cut(length)
 }
 
 /// Two alternatives as one that takes at least what each takes.

@@ -1,8 +1,8 @@
 //! The threads of the data plane: one that drains the kernel, one that works through batches.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,11 @@ use flowlog_abi::Told;
 use flowlog_user::capture::live::{self, Live};
 use flowlog_user::capture::{CaptureLedger, Captured};
 use flowlog_user::clock::{Clock, monotonic_ns};
-use flowlog_user::decode::{Cadences, Counts, Decoder, Flows};
+use flowlog_user::decode::{Cadences, Change, Counts, Decoder, Flows};
 use flowlog_user::enrich;
-use flowlog_user::limits::CADENCES_MAX;
 use flowlog_user::pipeline::{Applied, Batch, Pipeline, Swap};
-use flowlog_user::record::Node;
 use flowlog_user::record::rules::Rules;
+use flowlog_user::record::{Node, Pools};
 use flowlog_user::server::board::{Board, View};
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::{Earlier, Finished};
@@ -50,9 +49,28 @@ pub(crate) struct Control {
     pub(crate) failed: AtomicBool,
     /// Where the capture thread tells what it has seen.
     pub(crate) board: Arc<Board>,
+    /// The pools of records from now on.
+    pools: Mutex<Arc<Pools>>,
 }
 
 impl Control {
+    /// Nothing has happened yet; the capture tells `board` what it sees.
+    pub(crate) fn new(board: Arc<Board>) -> Self {
+        Self { board, ..Self::default() }
+    }
+
+    /// Other pools from now on; equal ones change nothing.
+    pub(crate) fn set_pools(&self, pools: &Arc<Pools>) {
+        let mut now = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        if *now != *pools {
+            *now = Arc::clone(pools);
+        }
+    }
+
+    fn pools(&self) -> Arc<Pools> {
+        Arc::clone(&self.pools.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// What has been seen so far.
     pub(crate) fn seen(&self) -> Seen {
         let mut seen = Seen::default();
@@ -81,8 +99,8 @@ pub(crate) struct Command {
     pub(crate) swap: Swap,
     /// For the decoder.
     pub(crate) cadences: Cadences,
-    /// Cadences that tasks leave for good, by their numbers until now.
-    pub(crate) leaving: [bool; CADENCES_MAX],
+    /// What concerns open connections.
+    pub(crate) change: Change,
     /// A cadence begins.
     pub(crate) begins: bool,
     /// Told what the pipeline has left, once the tasks are in force.
@@ -175,7 +193,7 @@ impl DataPlane {
                 pipeline.finish()
             })
             .context("cannot start a thread")?;
-        let node = Arc::new(snapshot(&live, &names)?);
+        let node = Arc::new(snapshot(&live, &names, control.pools())?);
         let (changes, mut decoder) = (live.changes(), Decoder::new(cadences));
         decoder.go_on(live.starts());
         let clock = Clock::measure();
@@ -277,10 +295,11 @@ impl Capture {
                 &self.sender,
                 batches,
             ))?;
-            if self.live.changes() != self.changes {
+            let pools = self.control.pools();
+            if self.live.changes() != self.changes || !Arc::ptr_eq(&pools, &self.node.pools) {
                 // Before the batch is handed on: its records may name what has just come.
                 self.changes = self.live.changes();
-                self.node = Arc::new(snapshot(&self.live, &self.names)?);
+                self.node = Arc::new(snapshot(&self.live, &self.names, pools)?);
             }
             self.hand_on(out);
             self.tell_lost();
@@ -302,9 +321,10 @@ impl Capture {
         while let Ok(command) = self.commands.try_recv() {
             self.live.widen_rules(&command.widened)?;
             let mut last = self.decoder.flows();
-            if command.begins || command.leaving.contains(&true) {
+            let Change { leaving, joining, .. } = command.change;
+            if command.begins || leaving.contains(&true) || joining.contains(&true) {
                 let (decoder, clock) = (&mut self.decoder, self.clock);
-                self.live.standing(|report| decoder.stand(report, command.leaving, clock, &mut last))?;
+                self.live.standing(|report| decoder.stand(report, command.change, clock, &mut last))?;
             }
             self.decoder.change(command.cadences, monotonic_ns());
             let some = last.iter().any(|flows| !flows.is_empty());
@@ -413,6 +433,12 @@ fn feed<'a>(
     }
 }
 
-fn snapshot(live: &Live, (node_name, cluster_name): &Names) -> Result<Node, enrich::Error> {
-    enrich::snapshot(node_name.as_deref(), cluster_name.as_deref(), live.known_interfaces(), live.addresses())
+fn snapshot(
+    live: &Live,
+    (node_name, cluster_name): &Names,
+    pools: Arc<Pools>,
+) -> Result<Node, enrich::Error> {
+    let (interfaces, addresses) = (live.known_interfaces(), live.addresses());
+    let node = enrich::snapshot(node_name.as_deref(), cluster_name.as_deref(), interfaces, addresses)?;
+    Ok(Node { pools, ..node })
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use flowlog_user::config;
+use flowlog_user::config::{self, Sources};
 use flowlog_user::read::{BadLine, Counts, event, flows};
 use flowlog_user::record::Foreign;
 use flowlog_user::task::Plan;
@@ -20,6 +20,9 @@ pub(crate) struct ExplainArgs {
     /// Task file, or folder of task files; may be given several times.
     #[arg(long = "tasks", value_name = "PATH", required = true, env = "FLOWLOG_TASKS")]
     tasks: Vec<PathBuf>,
+    /// File or folder of address pools; may be given several times.
+    #[arg(long = "pools", value_name = "PATH", env = "FLOWLOG_POOLS")]
+    pools: Vec<PathBuf>,
     /// A flow as Hubble prints it (`hubble observe -o json`, a line of a log); `-` reads lines from stdin.
     #[arg(long, value_name = "JSON", required_unless_present_any = ["kernel", "normal"])]
     flow: Option<String>,
@@ -39,7 +42,9 @@ pub(crate) struct ExplainArgs {
 /// # Errors
 /// When tasks are not valid, a flow is none, or stdout cannot be written.
 pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
-    let plan = tasks::load_for_recorded(&arguments.tasks)?;
+    let (tasks, pools) = (arguments.tasks.clone(), arguments.pools.clone());
+    let sources = Sources { tasks, pools, ..Sources::default() };
+    let plan = tasks::load_for_recorded(&sources)?.plan;
     let mut out = stdout().lock();
     if arguments.normal {
         let forms: Vec<config::Normal> = plan.tasks.iter().map(|task| config::normal(&task.spec)).collect();

@@ -12,6 +12,7 @@ pub(crate) mod explain;
 mod flags;
 pub(crate) mod interfaces;
 mod live_line;
+pub(crate) mod migrate;
 mod notes;
 pub(crate) mod open_files;
 mod privileged;
@@ -33,6 +34,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flowlog_user::capture::tunnels::TunnelMode;
+use flowlog_user::config::Sources;
 use flowlog_user::enrich::snapshot;
 use jiff::SignedDuration;
 
@@ -82,6 +84,8 @@ pub(crate) enum Command {
     Explain(explain::ExplainArgs),
     /// Ask the running daemon how it is: tasks, ledger, interfaces; exit code 0 when healthy.
     Status(status::StatusArgs),
+    /// Make task files of an older version into those of the newest, or back; the old ones stay.
+    Migrate(migrate::MigrateArgs),
     /// List this machine's interfaces: role, and why some are left out.
     Interfaces(interfaces::InterfacesArgs),
     /// Print the JSON schema of task files, for editors and CI, or a table of all keys.
@@ -105,6 +109,12 @@ pub(crate) struct NodeArgs {
     /// Task file, or folder of task files (`*.yaml`, `*.yml`, `*.json`); may be given several times.
     #[arg(long = "tasks", value_name = "PATH", required = true, env = "FLOWLOG_TASKS")]
     pub(crate) tasks: Vec<PathBuf>,
+    /// File or folder of address pools, beside those in the tasks' folders; may be given several times.
+    #[arg(long = "pools", value_name = "PATH", env = "FLOWLOG_POOLS")]
+    pub(crate) pools: Vec<PathBuf>,
+    /// Refuse task files in an older form instead of converting them when they are read.
+    #[arg(long, env = "FLOWLOG_NO_CONVERT")]
+    pub(crate) no_convert: bool,
     /// `node_name` of every record [default: the host name].
     #[arg(long, value_name = "NAME", env = "FLOWLOG_NODE_NAME")]
     pub(crate) node_name: Option<String>,
@@ -206,6 +216,13 @@ fn idle_timeout(text: &str) -> Result<(IdleOf, SignedDuration), String> {
 }
 
 impl NodeArgs {
+    /// Where tasks and pools come from.
+    #[must_use]
+    pub(crate) fn sources(&self) -> Sources {
+        let (tasks, pools) = (self.tasks.clone(), self.pools.clone());
+        Sources { tasks, pools, refuse_older: self.no_convert, log_root: None }
+    }
+
     /// Node and cluster name as given.
     #[must_use]
     pub(crate) fn names(&self) -> Names {

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use anyhow::bail;
 use flowlog_user::capture::live::Waker;
 use flowlog_user::clock::{monotonic_ns, wall_ns};
-use flowlog_user::config::{Config, Decision, Look, News, Tasks};
+use flowlog_user::config::{Config, Decision, Form, Look, News, Sources, Tasks};
 use flowlog_user::pipeline::{Applied, Built, Pipeline, Stage};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::audit::{Audit, Cause, list};
@@ -17,7 +17,7 @@ use flowlog_user::task::{Finished, Phase, Spec, rules};
 use flowlog_user::write::{Roots, StateDir};
 use tokio::sync::oneshot;
 
-use super::data_plane::Command;
+use super::data_plane::{Command, Control};
 use super::notes::Notes;
 use super::tasks::cadences;
 
@@ -38,6 +38,7 @@ pub(crate) struct Reload {
     refused: BTreeMap<(String, PathBuf), String>,
     failed: BTreeMap<String, String>,
     commands: Option<(Sender<Command>, Waker)>,
+    control: Option<Arc<Control>>,
 }
 
 impl Reload {
@@ -46,7 +47,7 @@ impl Reload {
     /// # Errors
     /// Nothing that was found is valid, or no task's file could be opened.
     pub(crate) fn start(
-        paths: &[PathBuf],
+        sources: Sources,
         roots: Arc<Roots>,
         state: Option<Arc<StateDir>>,
         active_ns: u64,
@@ -54,7 +55,7 @@ impl Reload {
         board: Arc<Board>,
     ) -> anyhow::Result<(Self, Built)> {
         let mut reload = Self {
-            config: Config::new(paths.to_vec(), state.clone()),
+            config: Config::new(sources, state.clone()),
             stage: Stage::new(roots),
             board,
             audit: Audit::default(),
@@ -64,6 +65,7 @@ impl Reload {
             refused: BTreeMap::new(),
             failed: BTreeMap::new(),
             commands: None,
+            control: None,
         };
         let look = reload.config.start(monotonic_ns());
         let error = reload.config.error();
@@ -87,8 +89,10 @@ impl Reload {
     }
 
     /// From now on changes go through the data plane.
-    pub(crate) fn connect(&mut self, commands: Sender<Command>, waker: Waker) {
+    pub(crate) fn connect(&mut self, commands: Sender<Command>, waker: Waker, control: Arc<Control>) {
         self.commands = Some((commands, waker));
+        control.set_pools(&self.config.pools().pools);
+        self.control = Some(control);
     }
 
     /// What the tasks that run want of the kernel.
@@ -120,6 +124,10 @@ impl Reload {
             Cause::Watch | Cause::Poll => self.config.look(monotonic_ns(), false),
         };
         self.tell(&look, cause);
+        // Before the tasks: whatever a task is shown because of a pool has its label.
+        if let Some(control) = &self.control {
+            control.set_pools(&self.config.pools().pools);
+        }
         let wanted = self.wanted();
         let before = self.stage.running().clone();
         let mut built = self.stage.build(&wanted);
@@ -134,7 +142,7 @@ impl Reload {
                 narrowed: self.rules(),
                 swap: std::mem::take(&mut built.swap),
                 cadences: cadences(&built.cadences, self.active_ns),
-                leaving: built.leaving,
+                change: built.change,
                 begins: built.begins,
                 done,
             };
@@ -183,6 +191,21 @@ impl Reload {
                 News::Restored { file, .. } => {
                     tracing::warn!(file = %file.display(), "its tasks run as they were accepted last");
                 }
+                News::Converted { file, form, .. } => {
+                    let file = file.display();
+                    tracing::info!(
+                        "{file} is in {form} and was converted to {}, as whose tasks it runs; `{} migrate {file} --write` writes that \
+                         down, and this file stays as it is",
+                        Form::V1,
+                        super::called()
+                    );
+                }
+                News::Noticed { warnings, refused, .. } => {
+                    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                    for problem in refused {
+                        tracing::error!("not in force, everything else goes on: {problem}");
+                    }
+                }
                 News::Gone { file } => {
                     tracing::info!(file = %file.display(), "the file is gone, and with it its tasks");
                 }
@@ -217,8 +240,13 @@ impl Reload {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
             let key = (task.spec.name.clone(), task.file.to_path_buf());
             if self.refused.get(&key) != Some(&lines.join("\n")) {
+                let runs = decision.tasks.get(&task.spec.name).is_some_and(|runs| runs.file == task.file);
                 for line in &lines {
-                    tracing::error!(task = task.spec.name, "refused, everything else goes on: {line}");
+                    if runs {
+                        tracing::error!(task = task.spec.name, "refused, it goes on as it was: {line}");
+                    } else {
+                        tracing::error!(task = task.spec.name, "refused, everything else goes on: {line}");
+                    }
                 }
                 self.board.reloads.failed.add(1);
                 self.audit.task("rejected", cause, task, &self.config, &[("problems", list(problems))]);

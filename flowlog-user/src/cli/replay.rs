@@ -14,6 +14,7 @@ use flowlog_user::decode::Decoder;
 use flowlog_user::enrich::{Enricher, snapshot};
 use flowlog_user::pipeline::{Batch, Pipeline, files};
 use flowlog_user::read::{BadLine, Counts, flows};
+use flowlog_user::record::Node;
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::{Overflow, Plan};
 use flowlog_user::write::Roots;
@@ -58,11 +59,12 @@ const BAD_LINES_TOLD: usize = 10;
 /// When tasks are not valid, a file cannot be written, or a capture cannot be read to its end (what came before is
 /// written).
 pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
-    let mut plan = if arguments.flows.is_empty() {
-        tasks::load_or_fail(&arguments.node.tasks)?
-    } else {
-        tasks::load_for_recorded(&arguments.node.tasks)?
+    let sources = arguments.node.sources();
+    let loaded = match arguments.flows.is_empty() {
+        true => tasks::load_or_fail(&sources)?,
+        false => tasks::load_for_recorded(&sources)?,
     };
+    let mut plan = loaded.plan;
     let mut roots = arguments.log_root.clone();
     if let Some(folder) = &arguments.output_dir {
         let folder = std::path::absolute(folder)?;
@@ -85,7 +87,7 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let (node_name, cluster_name) = arguments.node.names();
     let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;
-    let node = Arc::new(node);
+    let node = Arc::new(Node { pools: loaded.pools.pools, ..node });
     let roots = Arc::new(Roots::new(&roots)?.with_node(&node.name));
     let mut pipeline =
         Pipeline::start(plan, &roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;

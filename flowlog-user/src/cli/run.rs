@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use flowlog_user::capture::live::{self, HookMode, Live, Memory};
 use flowlog_user::clock::wall_ns;
+use flowlog_user::config::Sources;
 use flowlog_user::enrich::Enricher;
 use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
 use flowlog_user::pipeline::{Pipeline, files};
@@ -232,7 +233,7 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let listeners = arguments.serve.listen().await?;
     let node = arguments.node.full_name()?;
     let board = Arc::new(Board::new(facts(arguments, &node)));
-    let control = Arc::new(Control { board: Arc::clone(&board), ..Control::default() });
+    let control = Arc::new(Control::new(Arc::clone(&board)));
     let mut triggers = Triggers::new()?;
 
     let active_ns = arguments.node.timeouts().active_ns;
@@ -244,8 +245,9 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     confine::write_only_below(written(arguments, state.is_some(), listeners.socket_folder()))?;
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
+    let sources = Sources { log_root: arguments.log_root.first().cloned(), ..arguments.node.sources() };
     let (mut reload, built) =
-        Reload::start(&arguments.node.tasks, roots, state, active_ns, &mut pipeline, Arc::clone(&board))?;
+        Reload::start(sources, roots, state, active_ns, &mut pipeline, Arc::clone(&board))?;
     let options = options(arguments, reload.rules(), lock.is_some());
     say_memory(&options);
     let live = match privileged.run(move || Live::start(&options)).wait()? {
@@ -260,7 +262,7 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let names = arguments.node.names();
     let (commands, obeyed) = channel();
     let waker = live.waker();
-    reload.connect(commands, waker.clone());
+    reload.connect(commands, waker.clone(), Arc::clone(&control));
     announce(&live, built.counters.len());
     if arguments.live {
         say_where(&reload.files());

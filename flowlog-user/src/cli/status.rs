@@ -168,6 +168,19 @@ fn tasks(page: &mut String, all: &Value) {
             row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         let _ = writeln!(page, "{}", cells.join("  ").trim_end());
     }
+    for task in all.as_array().into_iter().flatten() {
+        if let Some(forms) = forms(task) {
+            let _ = writeln!(page, "{forms}");
+        }
+    }
+}
+
+/// From which form a task comes and when an old file may go, where there is anything to say about it.
+fn forms(task: &Value) -> Option<String> {
+    let all = at(task, "conditions").as_array()?;
+    let current = all.iter().find(|condition| at(condition, "type") == "Current")?;
+    let message = at(current, "message").as_str().filter(|message| !message.is_empty())?;
+    Some(format!("task {} ({}): {message}", text(task, "task"), text(task, "form")))
 }
 
 fn row(task: &Value) -> [String; 9] {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use flowlog_user::config;
+use flowlog_user::config::{self, Defined, Loaded, Origin, Sources};
 use flowlog_user::decode::{Cadence, Cadences};
 use flowlog_user::filter::NOT_RECORDED;
 use flowlog_user::record::Event;
@@ -12,11 +12,15 @@ use flowlog_user::tree::{Problem, Problems};
 
 use super::summary::bytes;
 
-/// Loads task files; the plan is there only when nothing is wrong. Last: whether every file could be read.
+/// Loads files of tasks and pools; the result is there only when nothing is wrong. Last: whether every file could be read.
 #[must_use]
-pub(crate) fn load(paths: &[PathBuf]) -> (Option<Plan>, Problems, bool) {
-    match config::load(paths) {
-        Ok(loaded) => (Some(loaded.plan), Problems { errors: Vec::new(), warnings: loaded.warnings }, true),
+pub(crate) fn load(sources: &Sources) -> (Option<Loaded>, Problems, bool) {
+    match config::load(sources.clone()) {
+        Ok(loaded) => {
+            let mut found = Problems::default();
+            found.warnings.clone_from(&loaded.warnings);
+            (Some(loaded), found, true)
+        }
         Err(error) => {
             let readable = matches!(error, config::Error::Invalid(_));
             (None, error.problems().clone(), readable)
@@ -28,28 +32,29 @@ pub(crate) fn load(paths: &[PathBuf]) -> (Option<Plan>, Problems, bool) {
 ///
 /// # Errors
 /// When anything is wrong, or nothing is there to run.
-pub(crate) fn load_or_fail(paths: &[PathBuf]) -> anyhow::Result<Plan> {
-    load_with_warnings(paths, |_| true)
+pub(crate) fn load_or_fail(sources: &Sources) -> anyhow::Result<Loaded> {
+    load_with_warnings(sources, |_| true)
 }
 
 /// The same for flows recorded elsewhere, which may have what our records lack.
 ///
 /// # Errors
 /// As [`load_or_fail`].
-pub(crate) fn load_for_recorded(paths: &[PathBuf]) -> anyhow::Result<Plan> {
-    load_with_warnings(paths, |warning| !warning.message.contains(NOT_RECORDED))
+pub(crate) fn load_for_recorded(sources: &Sources) -> anyhow::Result<Loaded> {
+    load_with_warnings(sources, |warning| !warning.message.contains(NOT_RECORDED))
 }
 
-fn load_with_warnings(paths: &[PathBuf], tell: impl Fn(&Problem) -> bool) -> anyhow::Result<Plan> {
-    let (plan, found, _) = load(paths);
+fn load_with_warnings(sources: &Sources, tell: impl Fn(&Problem) -> bool) -> anyhow::Result<Loaded> {
+    let (loaded, found, _) = load(sources);
     for warning in found.warnings.iter().filter(|warning| tell(warning)) {
         tracing::warn!("{warning}");
     }
-    match plan {
-        Some(plan) if plan.tasks.is_empty() => {
-            bail!("no tasks in {}; add an entry under `flowLogs`, or try config/quickstart.yaml", list(paths))
+    match loaded {
+        Some(loaded) if loaded.plan.tasks.is_empty() => {
+            let paths = list(&sources.tasks);
+            bail!("no tasks in {paths}; add an entry under `flowLogs`, or try config/quickstart.yaml")
         }
-        Some(plan) if found.errors.is_empty() => Ok(plan),
+        Some(loaded) if found.errors.is_empty() => Ok(loaded),
         _ => {
             let lines: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
             bail!("the tasks are not valid; nothing was started\n{}", lines.join("\n"))
@@ -89,7 +94,7 @@ pub(crate) fn describe(task: &Planned) -> String {
 
 /// The same for programs.
 #[must_use]
-pub(crate) fn to_json(task: &Planned) -> serde_json::Value {
+pub(crate) fn to_json(task: &Planned, origin: Option<&Origin>) -> serde_json::Value {
     let (spec, write) = (&task.spec, &task.spec.file);
     serde_json::json!({
         "name": spec.name,
@@ -97,6 +102,8 @@ pub(crate) fn to_json(task: &Planned) -> serde_json::Value {
         "line": spec.place.line,
         "live": write.live_path(),
         "finished": write.finished_paths(),
+        "form": origin.map(|origin| origin.form.name()),
+        "form_message": origin.map(|origin| origin.message.as_str()),
         "format": write.format.name(),
         "compression": write.compression.name(),
         "mode": format!("{:04o}", write.mode),
@@ -104,6 +111,30 @@ pub(crate) fn to_json(task: &Planned) -> serde_json::Value {
         "total_bytes_max": bounded(write.total_bytes_max),
         "start": spec.start.map(|at| at.to_string()),
         "end": spec.end.map(|at| at.to_string()),
+    })
+}
+
+/// CIDRs and ranges of a pool that are shown.
+const BLOCKS_SHOWN: usize = 4;
+
+/// A pool in a line: its form, and what it is made of.
+#[must_use]
+pub(crate) fn describe_pool(defined: &Defined) -> String {
+    let (blocks, all) = (defined.blocks_shown().take(BLOCKS_SHOWN), defined.pool.blocks.len());
+    let more = all.checked_sub(BLOCKS_SHOWN).filter(|more| *more > 0);
+    let more = more.map(|more| format!(", and {more} more")).unwrap_or_default();
+    format!("pool {} ({}): {}{more}", defined.pool.name, defined.form, blocks.collect::<Vec<_>>().join(", "))
+}
+
+/// The same for programs.
+#[must_use]
+pub(crate) fn pool_to_json(defined: &Defined) -> serde_json::Value {
+    serde_json::json!({
+        "name": &*defined.pool.name,
+        "file": &*defined.place.file,
+        "line": defined.place.line,
+        "form": defined.form.to_string(),
+        "addresses": defined.blocks_shown().collect::<Vec<_>>(),
     })
 }
 

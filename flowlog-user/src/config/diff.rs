@@ -43,7 +43,8 @@ impl Candidate<'_> {
     fn is_settled(&self) -> bool {
         self.runs.is_some_and(|runs| {
             let (new, old) = (&self.asked.spec, &runs.spec);
-            new.cadence == old.cadence
+            new.unmet.is_empty()
+                && new.cadence == old.cadence
                 && new.file.path == old.file.path
                 && new.file.live_path() == old.file.live_path()
         })

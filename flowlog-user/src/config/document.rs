@@ -1,37 +1,97 @@
 //! The keys of a task file.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use super::pools::{self, Defined};
 use super::raw;
+use super::versions::{self, Form, Mark, mark};
 use crate::task::Spec;
-use crate::tree::{Fields, Key, Place, Problems, Tree};
+use crate::tree::{Key, Place, Problems, Tree};
 
-pub(super) const API_VERSION: &str = "flowlog.io/v1";
-pub(super) const KIND: &str = "FlowLogs";
-const KEYS: &[&str] = &["apiVersion", "kind", "flowLogs"];
+const KEYS: &[&str] = &["apiVersion", "kind", "flowLogs", mark::KEY];
 
-/// Reads the tasks of one file. Without `apiVersion` and `kind` it is Hubble's form; our keys work in both.
-pub(super) fn read(file: &str, text: &str, problems: &mut Problems) -> Vec<Spec> {
-    let tree = match raw::parse(file, text) {
-        Ok(Some(tree)) => tree,
-        Ok(None) => {
-            problems
-                .error(&Place::file(file), "nothing stands in this file; write `flowLogs: []` for no tasks");
-            return Vec::new();
-        }
+/// What a file says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Content {
+    pub(super) tasks: Vec<Arc<Spec>>,
+    pub(super) pools: Vec<Defined>,
+    /// How it was written.
+    pub(super) form: Form,
+    /// Of what it was made, where it says so.
+    pub(super) mark: Option<Mark>,
+}
+
+/// What a file may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// Tasks or pools.
+    Anything,
+    /// Pools: it is named by `--pools`.
+    Pools,
+}
+
+/// Reads one file: either tasks, or pools in any number of documents. Tasks in an older form are made into those of v1
+/// first; `folder` is where they write when their form cannot say it.
+pub(super) fn read(file: &str, text: &str, holds: Holds, folder: &Path, problems: &mut Problems) -> Content {
+    let content = content(file, text, holds, folder, problems);
+    problems.close(file);
+    content
+}
+
+fn content(file: &str, text: &str, holds: Holds, folder: &Path, problems: &mut Problems) -> Content {
+    let mut content = Content::default();
+    let documents = match raw::parse(file, text) {
+        Ok(documents) => documents,
         Err(problem) => {
             problems.errors.push(problem);
-            return Vec::new();
+            return content;
         }
     };
+    let roots: Vec<&Tree> = documents.iter().filter_map(|(_, root)| root.as_ref()).collect();
+    if !roots.is_empty() && roots.iter().all(|root| pools::is_one(root)) {
+        content.pools = roots.iter().flat_map(|root| pools::read(root, problems)).collect();
+        return content;
+    }
+    let drafts = roots.iter().all(|root| Form::of(root, &mut Problems::default()) == Some(Form::Draft));
+    if let Some((place, _)) = documents.get(1).filter(|_| !drafts || roots.is_empty()) {
+        problems.error(place, "a second document begins here; put each into a file of its own");
+        return content;
+    }
+    let Some(first) = roots.first() else {
+        problems.error(&Place::file(file), "nothing stands in this file; write `flowLogs: []` for no tasks");
+        return content;
+    };
+    if holds == Holds::Pools {
+        problems.error(
+            &first.place,
+            "expected pools, found tasks; name this file with --tasks instead of --pools",
+        );
+        return content;
+    }
+    let Some(form) = Form::of(first, problems) else { return content };
+    content.form = form;
+    if let Some(newest) = versions::to_v1(&roots, form, folder, problems) {
+        tasks(&newest, &mut content, problems);
+    }
+    content
+}
+
+/// Reads the tasks of a document of v1.
+fn tasks(tree: &Tree, content: &mut Content, problems: &mut Problems) {
     let errors = problems.errors.len();
-    let fields = tree.fields("key", KEYS, find, problems);
-    form(&tree, &fields, problems);
+    let known: Vec<&str> = KEYS.iter().copied().filter(|key| *key != mark::KEY).collect();
+    let fields = tree.fields("key", &known, find, problems);
+    content.mark = fields.get(mark::KEY).and_then(|tree| Mark::read(tree, problems));
     match fields.get("flowLogs") {
-        Some(list) => list.list(problems).iter().filter_map(|task| Spec::read(task, problems)).collect(),
+        Some(list) => {
+            let tasks = list.list(problems).iter().filter_map(|task| Spec::read(task, problems));
+            content.tasks = tasks.map(Arc::new).collect();
+        }
         None => {
             if problems.errors.len() == errors {
                 problems.error(&tree.place, "flowLogs is required; write `flowLogs: []` for no tasks");
             }
-            Vec::new()
         }
     }
 }
@@ -42,24 +102,5 @@ fn find(key: &str) -> Key {
         Some(name) => Key::Known(name),
         None if key.eq_ignore_ascii_case("flowLogs") => Key::Respelt("flowLogs"),
         None => Key::Unknown,
-    }
-}
-
-fn form(tree: &Tree, fields: &Fields<'_>, problems: &mut Problems) {
-    let expected = [("apiVersion", API_VERSION), ("kind", KIND)];
-    if expected.iter().all(|(key, _)| fields.get(key).is_none()) {
-        return;
-    }
-    for (key, value) in expected {
-        match fields.get(key) {
-            None => problems.error(&tree.place, format!("{key} is missing; add `{key}: {value}`")),
-            Some(given) => {
-                if let Some(text) = given.text(problems)
-                    && text != value
-                {
-                    problems.error(&given.place, format!("expected `{value}`, found `{text}`"));
-                }
-            }
-        }
     }
 }

@@ -1,8 +1,12 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::document::{self, Content};
 use super::files::NoText;
-use super::{document, files};
-use crate::task::Plan;
+use super::forms::{Origin, origin, settle};
+use super::pools::{Joined, join};
+use super::{Sources, files};
+use crate::task::{Plan, Spec};
 use crate::tree::{Place, Problem, Problems};
 
 /// A valid configuration.
@@ -10,6 +14,10 @@ use crate::tree::{Place, Problem, Problems};
 pub struct Loaded {
     /// Its tasks, ready to run.
     pub plan: Plan,
+    /// Its pools.
+    pub pools: Joined,
+    /// By task: from which form it comes.
+    pub origins: BTreeMap<String, Origin>,
     /// What is allowed but probably not meant.
     pub warnings: Vec<Problem>,
 }
@@ -35,16 +43,17 @@ impl Error {
     }
 }
 
-/// Reads the tasks of all files and folders. Nothing is accepted unless everything is valid.
+/// Reads the tasks and pools of all files and folders. Nothing is accepted unless everything is valid.
 ///
 /// # Errors
 ///
 /// Everything that cannot be read or is wrong, in the order of files and lines.
-pub fn load(paths: &[PathBuf]) -> Result<Loaded, Error> {
+pub fn load(sources: impl Into<Sources>) -> Result<Loaded, Error> {
+    let sources = sources.into();
     let mut problems = Problems::default();
     let mut unreadable = Vec::new();
-    let mut specs = Vec::new();
-    for path in paths {
+    let mut contents: Vec<(PathBuf, Content)> = Vec::new();
+    for path in sources.paths() {
         let found = files::find(path).unwrap_or_else(|problem| {
             unreadable.push(problem);
             Vec::new()
@@ -55,10 +64,29 @@ pub fn load(paths: &[PathBuf]) -> Result<Loaded, Error> {
         }
         for file in found {
             match files::read(&file) {
-                Ok(text) => specs.extend(document::read(&file.to_string_lossy(), &text, &mut problems)),
+                Ok(text) => {
+                    let (name, holds) = (file.to_string_lossy(), sources.holds(&file));
+                    let content = document::read(&name, &text, holds, sources.folder(), &mut problems);
+                    contents.push((file, content));
+                }
                 Err(NoText::Unreadable(problem)) => unreadable.push(problem),
                 Err(NoText::Wrong(problem)) => problems.errors.push(problem),
             }
+        }
+    }
+    let pools = contents.iter().map(|(file, content)| (file.as_path(), content.pools.as_slice()));
+    let pools = join(pools, &Joined::default());
+    problems.errors.extend(pools.refused.iter().cloned());
+    problems.warnings.extend(pools.warnings.iter().cloned());
+    let files = contents.iter().map(|(file, content)| (file.as_path(), content));
+    let settled = settle(files, &sources, &pools.pools);
+    problems.warnings.extend(settled.twins.values().flatten().filter_map(|twin| twin.warning.clone()));
+    let (mut specs, mut origins) = (Vec::new(), BTreeMap::new());
+    for ((file, content), (_, kept)) in contents.iter().zip(&settled.specs) {
+        for spec in kept {
+            let twins = settled.twins.get(&spec.name).map_or(&[][..], Vec::as_slice);
+            origins.entry(spec.name.clone()).or_insert_with(|| origin(file, content, twins));
+            specs.push(Spec::clone(spec));
         }
     }
     let plan = Plan::new(specs, &mut problems);
@@ -71,5 +99,5 @@ pub fn load(paths: &[PathBuf]) -> Result<Loaded, Error> {
     if !problems.errors.is_empty() {
         return Err(Error::Invalid(problems));
     }
-    Ok(Loaded { plan, warnings: problems.warnings })
+    Ok(Loaded { plan, pools, origins, warnings: problems.warnings })
 }

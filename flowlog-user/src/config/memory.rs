@@ -8,12 +8,15 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::News;
+use super::versions::Form;
 use crate::limits::CONFIG_BYTES_MAX;
 use crate::tree::{Place, Problem};
 use crate::write::{Error, StateDir};
 
-/// Subfolder of the state folder.
+/// Subfolder of the state folder with accepted texts.
 const FOLDER: &str = "tasks";
+/// The one with what older forms were converted to, and of what.
+const CONVERTED: &str = "converted";
 
 /// SHA-256 of a text, shown as `sha256sum` does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,24 +52,64 @@ impl fmt::Debug for Hash {
 #[derive(Debug)]
 pub(super) struct Memory {
     state: Option<Arc<StateDir>>,
-    /// What is not yet written: texts to keep, and files to forget.
-    pending: BTreeMap<PathBuf, Option<String>>,
+    /// What is not yet written, by folder and file: texts to keep, and files to forget.
+    pending: BTreeMap<(&'static str, PathBuf), Option<String>>,
+    /// Which form and text of a file was converted last.
+    marks: BTreeMap<PathBuf, (String, String)>,
 }
 
 impl Memory {
     pub(super) const fn new(state: Option<Arc<StateDir>>) -> Self {
-        Self { state, pending: BTreeMap::new() }
+        Self { state, pending: BTreeMap::new(), marks: BTreeMap::new() }
     }
 
-    pub(super) fn keep(&mut self, file: &Path, text: String) {
+    pub(super) fn keep(&mut self, file: &Path, text: &str) {
         if self.state.is_some() {
-            self.pending.insert(file.to_owned(), Some(text));
+            self.pending.insert((FOLDER, file.to_owned()), Some(kept(file, text)));
         }
     }
 
     pub(super) fn forget(&mut self, file: &Path) {
         if self.state.is_some() {
-            self.pending.insert(file.to_owned(), None);
+            self.pending.insert((FOLDER, file.to_owned()), None);
+        }
+        self.forget_mark(file);
+    }
+
+    /// What is known of earlier conversions. What cannot be read is converted, and told of, once more.
+    pub(super) fn load_marks(&mut self) {
+        let Some(state) = &self.state else { return };
+        for name in state.names(CONVERTED).unwrap_or_default() {
+            let bytes = state.get(CONVERTED, &name, CONFIG_BYTES_MAX * 8).ok().flatten();
+            self.marks.extend(bytes.and_then(|bytes| parse_mark(&bytes)));
+        }
+    }
+
+    /// Notes that a text of an older form is converted; false when that was noted before. `newest` gives the result.
+    pub(super) fn converts(
+        &mut self,
+        file: &Path,
+        form: Form,
+        hash: Hash,
+        newest: impl FnOnce() -> Option<String>,
+    ) -> bool {
+        let mark = (form.name().to_owned(), hash.to_string());
+        if self.marks.get(file) == Some(&mark) {
+            return false;
+        }
+        if self.state.is_some() {
+            let text = serde_json::json!({ "file": file.to_string_lossy(), "form": mark.0, "hash": mark.1,
+                "to": Form::V1.to_string(), "text": newest() });
+            self.pending.insert((CONVERTED, file.to_owned()), Some(text.to_string()));
+        }
+        self.marks.insert(file.to_owned(), mark);
+        true
+    }
+
+    /// The file is gone, or has no older form any more.
+    pub(super) fn forget_mark(&mut self, file: &Path) {
+        if self.marks.remove(file).is_some() && self.state.is_some() {
+            self.pending.insert((CONVERTED, file.to_owned()), None);
         }
     }
 
@@ -92,8 +135,9 @@ impl Memory {
 
     /// What was read is what is kept already.
     pub(super) fn kept(&mut self, file: &Path, text: &str) {
-        if self.pending.get(file).is_some_and(|pending| pending.as_deref() == Some(text)) {
-            self.pending.remove(file);
+        let key = (FOLDER, file.to_owned());
+        if self.pending.get(&key).is_some_and(|pending| pending.as_deref() == Some(&kept(file, text))) {
+            self.pending.remove(&key);
         }
     }
 
@@ -107,7 +151,7 @@ impl Memory {
 #[derive(Debug, Default)]
 pub struct Unwritten {
     state: Option<Arc<StateDir>>,
-    texts: BTreeMap<PathBuf, Option<String>>,
+    texts: BTreeMap<(&'static str, PathBuf), Option<String>>,
 }
 
 impl Unwritten {
@@ -129,22 +173,30 @@ impl Unwritten {
     /// The first that could not be written; it and those after it are still here.
     pub fn write(&mut self) -> Result<(), Error> {
         let Some(state) = &self.state else { return Ok(()) };
-        while let Some((file, text)) = self.texts.pop_first() {
+        while let Some(((folder, file), text)) = self.texts.pop_first() {
             let name = format!("{}.json", Hash::of(&file.to_string_lossy()));
             let done = match &text {
-                Some(text) => {
-                    let kept = serde_json::json!({ "file": file.to_string_lossy(), "text": text });
-                    state.put(FOLDER, &name, kept.to_string().as_bytes())
-                }
-                None => state.remove(FOLDER, &name),
+                Some(text) => state.put(folder, &name, text.as_bytes()),
+                None => state.remove(folder, &name),
             };
             if let Err(error) = done {
-                self.texts.insert(file, text);
+                self.texts.insert((folder, file), text);
                 return Err(error);
             }
         }
         Ok(())
     }
+}
+
+/// A text as it is kept.
+fn kept(file: &Path, text: &str) -> String {
+    serde_json::json!({ "file": file.to_string_lossy(), "text": text }).to_string()
+}
+
+fn parse_mark(bytes: &[u8]) -> Option<(PathBuf, (String, String))> {
+    let mark: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    let text = |key: &str| Some(mark.get(key)?.as_str()?.to_owned());
+    Some((text("file")?.into(), (text("form")?, text("hash")?)))
 }
 
 fn parse(bytes: &[u8]) -> Option<(PathBuf, String)> {

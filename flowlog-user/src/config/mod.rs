@@ -1,27 +1,36 @@
 //! Configuration: task files in, tasks out.
 //!
 //! In: paths of files and folders ([`load`] for once, [`Config`] over time). Out: a [`Plan`] of tasks, or everything that
-//! is wrong with them, each with file, line, column and key path. What never happens here: applying anything, guessing,
+//! is wrong with them, each with file, line, column and key path. Pools of addresses come the same way (`pools`). What never happens here: applying anything, guessing,
 //! skipping what is invalid.
-//! Only `raw` knows YAML. To add a key of a file: a line in `document`; a task's keys belong to `task`.
+//! Tasks are those of the newest version; older ones are converted first (`versions`). Only `raw`, and `versions` where it
+//! edits texts, know YAML. To add a key of a file: a line in `document`; a task's keys belong to `task`.
 
 mod diff;
 mod document;
 mod files;
+mod forms;
 mod load;
 mod memory;
 mod normal;
 mod owners;
+mod pools;
 mod raw;
 mod schema;
+mod sources;
+mod versions;
 mod watch;
 
 pub use diff::{Decision, Owned, Tasks, decide};
+pub use forms::Origin;
 pub use load::{Error, Loaded, load};
 pub use memory::{Hash, Unwritten};
 pub use normal::{Normal, normal, yaml};
 pub use owners::{Config, Look, News};
+pub use pools::{Defined, Joined, PoolForm};
 pub use schema::{schema, table};
+pub use sources::Sources;
+pub use versions::{Form, Mark, Migration, Outcome, migrations};
 pub use watch::Watch;
 
 #[cfg(test)]

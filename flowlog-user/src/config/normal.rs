@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::document::{API_VERSION, KIND};
+use super::versions::{KIND, V1};
 use crate::filter::shape;
 use crate::record::Event;
 use crate::task::{Events, Spec};
@@ -165,7 +165,7 @@ fn paths(list: &Value) -> Option<Value> {
 /// A task file of these tasks, as YAML.
 #[must_use]
 pub fn yaml(tasks: &[Normal]) -> String {
-    let mut text = format!("apiVersion: {API_VERSION}\nkind: {KIND}\n");
+    let mut text = format!("apiVersion: {V1}\nkind: {KIND}\n");
     if tasks.is_empty() {
         return text + "flowLogs: []\n";
     }

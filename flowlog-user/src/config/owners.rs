@@ -2,18 +2,23 @@
 //!
 //! A file that is bad changes nothing of its tasks; a file that is gone takes them along; a folder that is gone or cannot
 //! be read changes nothing, since that is what a broken mount looks like. Content is compared by its hash, so that
-//! notifications may come too often.
+//! notifications may come too often. What depends on several files (who has a name, which pools there are) is decided
+//! from what each of them was accepted with.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::diff::{Decision, Tasks, decide};
+use super::diff::{Decision, Owned, Tasks, decide};
+use super::document::{self, Content};
 use super::files::{self, NoText};
+use super::forms::{Origin, origin, settle};
 use super::memory::{Hash, Memory, Unwritten};
-use super::{Error, document};
+use super::pools::{Joined, join};
+use super::versions::{Form, Twin, newest};
+use super::{Error, Sources};
 use crate::limits::CONFIG_GONE_MS;
-use crate::task::{Claims, Spec};
+use crate::task::Claims;
 use crate::tree::{Place, Problem, Problems};
 use crate::write::StateDir;
 
@@ -38,6 +43,15 @@ pub enum News {
         /// Everything that is wrong with it.
         problems: Vec<Problem>,
     },
+    /// It has an older form and was converted, for the first time with this text.
+    Converted {
+        /// The file.
+        file: PathBuf,
+        /// Its form.
+        form: Form,
+        /// SHA-256 of its text.
+        hash: Hash,
+    },
     /// It is bad at the start; the text that was accepted last is used instead.
     Restored {
         /// The file.
@@ -49,6 +63,15 @@ pub enum News {
     Gone {
         /// The file.
         file: PathBuf,
+    },
+    /// What several files say together: allowed, and worth knowing.
+    Noticed {
+        /// The file.
+        file: PathBuf,
+        /// What.
+        warnings: Vec<Problem>,
+        /// What of it is not in force.
+        refused: Vec<Problem>,
     },
 }
 
@@ -67,7 +90,7 @@ pub struct Look {
 #[derive(Debug, Default)]
 struct Known {
     /// What was accepted last.
-    accepted: Option<(Hash, Vec<Arc<Spec>>)>,
+    accepted: Option<(Hash, Content)>,
     /// The text that was last looked at, accepted or not.
     seen: Option<Hash>,
     /// Why it was rejected, as long as it is.
@@ -75,33 +98,49 @@ struct Known {
     missing_since_ns: Option<u64>,
 }
 
-/// The files of all `--tasks` and the tasks they stand for.
+/// The files of all `--tasks` and `--pools`, and what they stand for.
 #[derive(Debug)]
 pub struct Config {
-    paths: Vec<PathBuf>,
+    sources: Sources,
     files: BTreeMap<PathBuf, Known>,
     /// Why a path could not be listed, as long as it cannot.
     unreachable: BTreeMap<PathBuf, Problem>,
     memory: Memory,
     tasks: Tasks,
+    joined: Joined,
+    /// By task: older forms that do not count.
+    twins: BTreeMap<String, Vec<Twin>>,
+    /// What was asked for at the last decision and not given, and what was told of pools.
+    refused: Vec<(Owned, Vec<Problem>)>,
+    noticed: BTreeMap<PathBuf, (Vec<Problem>, Vec<Problem>)>,
 }
 
 impl Config {
     /// Nothing is read yet. Accepted texts are kept in the state folder, where there is one.
     #[must_use]
-    pub fn new(paths: Vec<PathBuf>, state: Option<Arc<StateDir>>) -> Self {
-        let memory = Memory::new(state);
-        Self { paths, files: BTreeMap::new(), unreachable: BTreeMap::new(), memory, tasks: Tasks::new() }
+    pub fn new(sources: impl Into<Sources>, state: Option<Arc<StateDir>>) -> Self {
+        Self {
+            sources: sources.into(),
+            files: BTreeMap::new(),
+            unreachable: BTreeMap::new(),
+            memory: Memory::new(state),
+            tasks: Tasks::new(),
+            joined: Joined::default(),
+            twins: BTreeMap::new(),
+            refused: Vec::new(),
+            noticed: BTreeMap::new(),
+        }
     }
 
     /// The first look: what is bad is replaced by what was accepted last, where that is known.
     pub fn start(&mut self, now_ns: u64) -> Look {
+        self.memory.load_marks();
         let mut look = self.look(now_ns, true);
         for (file, text) in self.memory.load(&mut look.news) {
             self.memory.kept(&file, &text);
-            let reachable =
-                self.paths.iter().any(|path| file.starts_with(path) && !self.unreachable.contains_key(path));
-            let ours = self.paths.iter().any(|path| file.starts_with(path));
+            let mut paths = self.sources.paths();
+            let reachable = paths.any(|path| file.starts_with(path) && !self.unreachable.contains_key(path));
+            let ours = self.sources.paths().any(|path| file.starts_with(path));
             let known = self.files.get(&file);
             let rejected = known.is_some_and(|known| known.accepted.is_none());
             if !ours || (reachable && !rejected) {
@@ -110,15 +149,15 @@ impl Config {
                 }
                 continue;
             }
-            if let Ok((specs, _)) = read(&file, &text) {
+            if let Ok((content, _)) = read(&file, &text, &self.sources) {
                 let hash = Hash::of(&text);
-                self.files.entry(file.clone()).or_default().accepted = Some((hash, specs));
+                self.files.entry(file.clone()).or_default().accepted = Some((hash, content));
                 look.news.push(News::Restored { file, hash });
             }
         }
-        let decision = decide(&self.specs(), &Tasks::new());
-        self.tasks = decision.tasks.clone();
-        look.decision = Some(decision);
+        // From what is remembered too, and as if nothing had been decided before.
+        (self.tasks, self.joined) = (Tasks::new(), Joined::default());
+        self.decide(&mut look);
         look
     }
 
@@ -127,7 +166,7 @@ impl Config {
         let mut look = Look::default();
         let mut listed: Vec<PathBuf> = Vec::new();
         let mut out_of_reach: Vec<PathBuf> = Vec::new();
-        for path in self.paths.clone() {
+        for path in self.sources.paths().map(Path::to_path_buf).collect::<Vec<_>>() {
             match self.list(&path) {
                 Ok(files) => {
                     self.unreachable.remove(&path);
@@ -162,11 +201,47 @@ impl Config {
             }
         }
         if changed {
-            let decision = decide(&self.specs(), &self.tasks);
-            self.tasks = decision.tasks.clone();
-            look.decision = Some(decision);
+            self.decide(&mut look);
         }
         look
+    }
+
+    /// Decides from what is accepted which pools and which tasks there are.
+    fn decide(&mut self, look: &mut Look) {
+        let pools = self.files.iter().filter_map(|(file, known)| {
+            known.accepted.as_ref().map(|(_, content)| (file.as_path(), content.pools.as_slice()))
+        });
+        self.joined = join(pools, &self.joined);
+        let files = self.files.iter().filter_map(|(file, known)| {
+            known.accepted.as_ref().map(|(_, content)| (file.as_path(), content))
+        });
+        let settled = settle(files, &self.sources, &self.joined.pools);
+        self.twins = settled.twins;
+        self.notice(&mut look.news);
+        let decision = decide(&settled.specs.into_iter().collect(), &self.tasks);
+        self.tasks = decision.tasks.clone();
+        self.refused.clone_from(&decision.refused);
+        look.decision = Some(decision);
+    }
+
+    /// Says what several files say together, once.
+    fn notice(&mut self, news: &mut Vec<News>) {
+        let mut noticed: BTreeMap<PathBuf, (Vec<Problem>, Vec<Problem>)> = BTreeMap::new();
+        let file = |problem: &Problem| PathBuf::from(&*problem.place.file);
+        let differences = self.twins.values().flatten().filter_map(|twin| twin.warning.as_ref());
+        for warning in self.joined.warnings.iter().chain(differences) {
+            noticed.entry(file(warning)).or_default().0.push(warning.clone());
+        }
+        for refused in &self.joined.refused {
+            noticed.entry(file(refused)).or_default().1.push(refused.clone());
+        }
+        for (file, (warnings, refused)) in &noticed {
+            if self.noticed.get(file) != Some(&(warnings.clone(), refused.clone())) {
+                let (warnings, refused) = (warnings.clone(), refused.clone());
+                news.push(News::Noticed { file: file.clone(), warnings, refused });
+            }
+        }
+        self.noticed = noticed;
     }
 
     /// The files behind a path. One that was a file and is gone gives none; one that never was is an error.
@@ -202,11 +277,18 @@ impl Config {
             news.push(News::Accepted { file: file.to_owned(), hash, warnings: Vec::new() });
             return false;
         }
-        match read(file, &text) {
-            Ok((specs, warnings)) => {
-                known.accepted = Some((hash, specs));
+        match read(file, &text, &self.sources) {
+            Ok((content, warnings)) => {
+                let (form, folder) = (content.form, self.sources.folder());
+                let older = form != Form::V1 && !self.sources.refuse_older;
+                if older && self.memory.converts(file, form, hash, || newest(file, &text, form, folder)) {
+                    news.push(News::Converted { file: file.to_owned(), form, hash });
+                } else if !older {
+                    self.memory.forget_mark(file);
+                }
+                known.accepted = Some((hash, content));
                 known.rejected = None;
-                self.memory.keep(file, text);
+                self.memory.keep(file, &text);
                 news.push(News::Accepted { file: file.to_owned(), hash, warnings });
                 true
             }
@@ -223,13 +305,6 @@ impl Config {
         now_ns.saturating_sub(since_ns) >= CONFIG_GONE_MS * 1_000_000
     }
 
-    fn specs(&self) -> BTreeMap<PathBuf, Vec<Arc<Spec>>> {
-        let accepted = |(file, known): (&PathBuf, &Known)| {
-            known.accepted.as_ref().map(|(_, specs)| (file.clone(), specs.clone()))
-        };
-        self.files.iter().filter_map(accepted).collect()
-    }
-
     /// What was accepted since the last call and is to be written down.
     pub fn unwritten(&mut self) -> Unwritten {
         self.memory.take()
@@ -239,6 +314,26 @@ impl Config {
     #[must_use]
     pub const fn tasks(&self) -> &Tasks {
         &self.tasks
+    }
+
+    /// The pools as last decided.
+    #[must_use]
+    pub const fn pools(&self) -> &Joined {
+        &self.joined
+    }
+
+    /// From which form a task comes; `file` is where it stands.
+    #[must_use]
+    pub fn origin(&self, task: &str, file: &Path) -> Option<Origin> {
+        let (_, content) = self.files.get(file)?.accepted.as_ref()?;
+        Some(origin(file, content, self.twins.get(task).map_or(&[], Vec::as_slice)))
+    }
+
+    /// Why a task's newest version is not in force although its file is good.
+    #[must_use]
+    pub fn refused(&self, task: &str, file: &Path) -> Option<&[Problem]> {
+        let of = |(owned, _): &&(Owned, _)| owned.spec.name == task && *owned.file == *file;
+        self.refused.iter().find(of).map(|(_, problems)| problems.as_slice())
     }
 
     /// SHA-256 of the text of a file that is in force.
@@ -256,7 +351,7 @@ impl Config {
     /// The folders in which changes show.
     #[must_use]
     pub fn folders(&self) -> Vec<PathBuf> {
-        let mut folders: Vec<PathBuf> = self.paths.iter().flat_map(|path| files::folders(path)).collect();
+        let mut folders: Vec<PathBuf> = self.sources.paths().flat_map(files::folders).collect();
         folders.sort_unstable();
         folders.dedup();
         folders
@@ -265,8 +360,8 @@ impl Config {
     /// Whether an event in one of [`Self::folders`] may be about the files.
     #[must_use]
     pub fn concerns(&self, folder: &Path, name: Option<&str>) -> bool {
-        let inside = self.paths.iter().any(|path| folder.starts_with(path));
-        let mut beside = self.paths.iter().filter(|path| files::parent(path) == folder).peekable();
+        let inside = self.sources.paths().any(|path| folder.starts_with(path));
+        let mut beside = self.sources.paths().filter(|path| files::parent(path) == folder).peekable();
         match name {
             Some(name) if inside => !name.starts_with('.') || name.starts_with(".."),
             // A folder above: somebody else's files change there too.
@@ -285,6 +380,8 @@ impl Config {
         problems
             .errors
             .extend(self.files.values().filter_map(|known| known.rejected.as_ref()).flatten().cloned());
+        problems.errors.extend(self.joined.refused.iter().cloned());
+        problems.errors.extend(self.refused.iter().flat_map(|(_, problems)| problems).cloned());
         match (problems.errors.is_empty(), self.unreachable.is_empty()) {
             (true, _) => None,
             (false, true) => Some(Error::Invalid(problems)),
@@ -302,20 +399,21 @@ impl Known {
     }
 }
 
-/// Tasks with the warnings about them.
-type Read = (Vec<Arc<Spec>>, Vec<Problem>);
+/// What a file says, with the warnings about it.
+type Read = (Content, Vec<Problem>);
 
-/// The tasks of a text, or everything that is wrong with it.
-fn read(file: &Path, text: &str) -> Result<Read, Vec<Problem>> {
-    let mut problems = Problems::default();
-    let specs = document::read(&file.to_string_lossy(), text, &mut problems);
+/// What a text says, or everything that is wrong with it.
+fn read(file: &Path, text: &str, sources: &Sources) -> Result<Read, Vec<Problem>> {
+    let (mut problems, name) = (Problems::default(), file.to_string_lossy());
+    let content = document::read(&name, text, sources.holds(file), sources.folder(), &mut problems);
     let mut claims = Claims::default();
-    for spec in &specs {
+    for spec in &content.tasks {
         problems.errors.append(&mut claims.take(spec));
     }
+    problems.errors.extend(join([(file, content.pools.as_slice())], &Joined::default()).refused);
     problems.errors.sort_by(|one: &Problem, other| Place::cmp(&one.place, &other.place));
     if problems.errors.is_empty() {
-        return Ok((specs.into_iter().map(Arc::new).collect(), problems.warnings));
+        return Ok((content, problems.warnings));
     }
     Err(problems.errors)
 }

@@ -8,12 +8,15 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 use crate::limits;
 use crate::tree::{Entry, Place, Problem, Tree, Value};
 
-/// Reads one document. `None` is a file in which nothing stands.
+/// A document: where it begins, and what stands in it, if anything.
+pub(super) type Document = (Place, Option<Tree>);
+
+/// Reads all documents of a file.
 ///
 /// # Errors
 ///
 /// The one place at which reading had to stop; after it nothing in the file can be trusted.
-pub(super) fn parse(file: &str, text: &str) -> Result<Option<Tree>, Problem> {
+pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Document>, Problem> {
     let mut builder = Builder::new(file);
     for event in Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) {
         let (event, span) = event.map_err(|error| Problem {
@@ -22,7 +25,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Option<Tree>, Problem> {
         })?;
         builder.take(event, span)?;
     }
-    Ok(builder.root)
+    Ok(builder.documents)
 }
 
 /// A list or map whose end has not come yet.
@@ -41,9 +44,9 @@ struct Builder {
     file: Arc<str>,
     open: Vec<Open>,
     anchors: HashMap<usize, Tree>,
+    nodes: usize,
     alias_nodes: usize,
-    documents: usize,
-    root: Option<Tree>,
+    documents: Vec<Document>,
 }
 
 impl Builder {
@@ -52,9 +55,9 @@ impl Builder {
             file: file.into(),
             open: Vec::new(),
             anchors: HashMap::new(),
+            nodes: 0,
             alias_nodes: 0,
-            documents: 0,
-            root: None,
+            documents: Vec::new(),
         }
     }
 
@@ -81,12 +84,19 @@ impl Builder {
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
         let mark = span.start;
+        if matches!(event, Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..)) {
+            self.nodes += 1;
+            if self.nodes > limits::CONFIG_NODES_MAX {
+                let max = limits::CONFIG_NODES_MAX;
+                return self.fail(
+                    mark,
+                    format!("the file has more than {max} values; split it into several in one folder"),
+                );
+            }
+        }
         match event {
             Event::DocumentStart(_) => {
-                self.documents += 1;
-                if self.documents > 1 {
-                    return self.fail(mark, "a second document begins here; put each into a file of its own");
-                }
+                self.documents.push((place(&self.file, mark, String::new()), None));
             }
             Event::Scalar(text, style, anchor, tag) => {
                 if tag.is_some() {
@@ -155,7 +165,11 @@ impl Builder {
             self.anchors.insert(anchor, tree.clone());
         }
         match self.open.last_mut() {
-            None => self.root = Some(tree).filter(|tree| !matches!(tree.value, Value::Null)),
+            None => {
+                if let Some((_, root)) = self.documents.last_mut() {
+                    *root = Some(tree).filter(|tree| !matches!(tree.value, Value::Null));
+                }
+            }
             Some(Open { items: Items::List(items), .. }) => items.push(tree),
             Some(Open { items: Items::Map { entries, seen, key }, .. }) => match key.take() {
                 Some((name, place)) => entries.push(Entry { key: name, place, value: tree }),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::document::{API_VERSION, KIND};
+use super::versions::{Form, KIND, V1};
 use crate::filter::shape;
 use crate::record::fields::FIELDS;
 use crate::task::{KEYS, Key};
@@ -34,8 +34,11 @@ pub fn schema() -> Value {
         "title": "flowlog's task files",
         "type": "object",
         "properties": {
-            "apiVersion": { "const": API_VERSION },
+            "apiVersion": { "const": V1 },
             "kind": { "const": KIND },
+            "convertedFrom": { "type": "object", "required": ["file", "form", "hash"], "additionalProperties": false,
+                "properties": { "file": { "type": "string" }, "hash": { "type": "string" },
+                    "form": { "enum": Form::ALL.map(Form::name) } } },
             "flowLogs": { "type": "array", "items": {
                 "type": "object", "properties": task, "required": required, "additionalProperties": false } },
         },

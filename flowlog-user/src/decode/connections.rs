@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use flowlog_abi::{DirectionReport, Report, Told};
 
+use super::divided::Divided;
 use super::flow::{Interval, build};
-use super::{Cadence, Cadences, Flows};
+use super::{Cadence, Cadences, Change, Flows};
 use crate::clock::Clock;
 use crate::limits::CADENCES_MAX;
 use crate::record::{EndReason, Event, Flow};
@@ -71,11 +72,12 @@ pub(super) struct Connections {
     open: HashMap<u64, Open>,
     /// Where the records' numbers begin of connections that an earlier daemon knew.
     base: u32,
+    divided: Divided,
 }
 
 impl Connections {
     pub(super) fn new(cadences: Cadences) -> Self {
-        Self { cadences, open: HashMap::new(), base: 0 }
+        Self { cadences, open: HashMap::new(), base: 0, divided: Divided::default() }
     }
 
     /// Goes on with what earlier daemons began, the last of which was number `before`.
@@ -97,6 +99,7 @@ impl Connections {
     /// say what was told and is not in one yet. What was not told remains with the kernel.
     pub(super) fn suspend(&mut self, report: &Report, clock: Clock, out: &mut Flows) {
         let Some(Open { written, told, .. }) = self.open.remove(&report.connection) else { return };
+        let Some((divided, out)) = out.split_last_mut() else { return };
         let mut said = *report;
         for (side, (packets, bytes)) in said.directions.iter_mut().zip(told) {
             (side.packets, side.bytes) = (packets, bytes);
@@ -117,23 +120,25 @@ impl Connections {
                     _ => continue,
                 };
                 let interval = side.next(now, number, event, reason);
-                out.extend(build(&said, at, &interval, clock));
+                let flow = build(&said, at, &interval, clock);
+                self.divided.take(flow, at, out, divided);
             }
         }
     }
 
     /// Notes how a connection stands, and gives the tasks that leave these cadences their last records, as at the end
     /// of a capture. What stays is not touched, but for the numbers of its records, which may have gaps.
-    pub(super) fn stand(
-        &mut self,
-        report: &Report,
-        leaving: [bool; CADENCES_MAX],
-        clock: Clock,
-        out: &mut Flows,
-    ) {
+    pub(super) fn stand(&mut self, report: &Report, change: Change, clock: Clock, out: &mut Flows) {
+        let leaving = change.leaving;
         // One that is not known begins in the ring, after this.
         let Some(Open { written, reported, .. }) = self.open.get_mut(&report.connection) else { return };
         *reported = report.directions.map(|side| (side.packets, side.bytes));
+        for ((number, joining), written) in (0..).zip(change.joining).zip(written.iter()) {
+            let pending = |(now, side): (&DirectionReport, &Side)| now.packets > side.packets;
+            if joining && report.directions.iter().zip(&written.sides).any(pending) {
+                self.divided.divide(report, number, change.number, clock);
+            }
+        }
         let slots = (0..).zip(&self.cadences).zip(leaving).zip(written.iter_mut().zip(out));
         for (((number, cadence), leaving), (written, out)) in slots {
             let Some(cadence) = cadence.filter(|_| leaving) else { continue };
@@ -190,6 +195,7 @@ impl Connections {
         *reported = report.directions.map(|side| (side.packets, side.bytes));
         *told = *reported;
         let now_ns = report.directions.iter().map(|side| side.last_ns).max().unwrap_or(0);
+        let Some((divided, out)) = out.split_last_mut() else { return };
         for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
         {
             let Some(cadence) = cadence else { continue };
@@ -205,7 +211,8 @@ impl Connections {
                     _ => continue,
                 };
                 let interval = side.next(now, number, event, None);
-                out.extend(build(report, at, &interval, clock));
+                let flow = build(report, at, &interval, clock);
+                self.divided.take(flow, at, out, divided);
             }
         }
     }
@@ -214,6 +221,7 @@ impl Connections {
     pub(super) fn end(&mut self, report: &Report, reason: EndReason, clock: Clock, out: &mut Flows) {
         let open = self.open.remove(&report.connection);
         let mut written = open.unwrap_or_else(|| Open::new(report, self.base)).written;
+        let Some((divided, out)) = out.split_last_mut() else { return };
         for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
         {
             let Some(cadence) = cadence else { continue };
@@ -224,14 +232,17 @@ impl Connections {
                 }
                 if first && cadence.start {
                     let interval = side.next(now, number, Event::Start, None);
-                    out.extend(build(report, at, &interval, clock));
+                    let flow = build(report, at, &interval, clock);
+                    self.divided.take(flow, at, out, divided);
                 }
                 if cadence.end {
                     let interval = side.next(now, number, Event::End, Some(reason));
-                    out.extend(build(report, at, &interval, clock));
+                    let flow = build(report, at, &interval, clock);
+                    self.divided.take(flow, at, out, divided);
                 }
             }
         }
+        self.divided.forget(report.connection);
     }
 
     /// A packet that found no place in the table: one record, the last its cadence would have written.

@@ -8,7 +8,7 @@ use flowlog_abi::{
 use flowlog_ebpf::{Closed, how};
 
 use crate::clock::Clock;
-use crate::record::{EndReason, Event, Flow, Hook, Identity, L4, Tunnel, TunnelKind};
+use crate::record::{EndReason, Event, Flow, Hook, Identity, Joined, L4, PoolTag, Tunnel, TunnelKind};
 
 /// What one record says of an interval.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +69,7 @@ pub(super) fn build(report: &Report, at: usize, interval: &Interval, clock: Cloc
     let first_ns = if interval.first_ns == 0 { side.last_ns } else { interval.first_ns.min(side.last_ns) };
     Some(Flow {
         cadence: interval.cadence,
+        joined: Joined::EVER,
         event: interval.event,
         end_reason: interval.end_reason,
         connection: report.connection,
@@ -96,6 +97,8 @@ pub(super) fn build(report: &Report, at: usize, interval: &Interval, clock: Cloc
         bytes_total: side.bytes,
         source_identity: Identity::default(),
         destination_identity: Identity::default(),
+        source_pool: PoolTag::NONE,
+        destination_pool: PoolTag::NONE,
     })
 }
 

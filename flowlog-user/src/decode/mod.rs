@@ -7,6 +7,7 @@
 
 mod cadence;
 mod connections;
+mod divided;
 mod flow;
 
 pub use cadence::Cadence;
@@ -19,8 +20,20 @@ use crate::limits::CADENCES_MAX;
 use crate::record::{EndReason, Flow};
 use connections::Connections;
 
-/// Flows by cadence: index = the number in [`Flow::cadence`].
+/// Flows by cadence: index = the number in [`Flow::cadence`]. Behind them a list of those that are for some tasks of
+/// their cadence only ([`Flow::joined`]); they come before all others.
 pub type Flows = Vec<Vec<Flow>>;
+
+/// A change of tasks, as far as it concerns connections that are open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Its number; they grow, from 1.
+    pub number: u32,
+    /// Cadences that tasks leave for good, by their numbers until now.
+    pub leaving: [bool; CADENCES_MAX],
+    /// Cadences that tasks join and that others have already.
+    pub joining: [bool; CADENCES_MAX],
+}
 
 /// What became of what was handed in. Packets and bytes are deltas against the report before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,10 +80,11 @@ impl Decoder {
     }
 
     /// Before [`Self::change`]: takes how a connection stands in the table, so that what was counted before goes to the
-    /// tasks before. Those that leave the cadences `leaving` get their last records of it in `out`.
-    pub fn stand(&mut self, report: &Report, leaving: [bool; CADENCES_MAX], clock: Clock, out: &mut Flows) {
+    /// tasks before. Those that leave a cadence get their last records of it in `out`; those that join one get of its next
+    /// record only what comes from now on.
+    pub fn stand(&mut self, report: &Report, change: Change, clock: Clock, out: &mut Flows) {
         if flow::sound(report) {
-            self.connections.stand(report, leaving, clock, out);
+            self.connections.stand(report, change, clock, out);
         }
     }
 
@@ -96,7 +110,7 @@ impl Decoder {
     /// An empty set of flows, one list for each cadence.
     #[must_use]
     pub fn flows(&self) -> Flows {
-        vec![Vec::new(); CADENCES_MAX]
+        vec![Vec::new(); CADENCES_MAX + 1]
     }
 
     /// What has been counted so far.

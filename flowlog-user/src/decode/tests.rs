@@ -5,8 +5,9 @@ use flowlog_abi::{
 use proptest::prelude::*;
 use zerocopy::IntoBytes;
 
-use super::{Cadence, Cadences, Decoder, Flows};
+use super::{Cadence, Cadences, Change, Decoder, Flows};
 use crate::clock::Clock;
+use crate::limits::CADENCES_MAX;
 use crate::record::{EndReason, Event, Flow, Hook, L4};
 
 const ALL: Cadence = Cadence { start: true, update: true, end: true, interval_ns: 60_000_000_000 };
@@ -182,7 +183,7 @@ fn a_packet_alone_is_one_record_in_each_cadence() {
     let mut alone = with(report(), 1, (1, 74), (0, 0), 100, 100);
     alone.what = REPORT_ALONE;
     take(&mut decoder, &alone, &mut out);
-    assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1, 0]);
+    assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1, 0, 0]);
     assert_eq!(out[0][0].end_reason, Some(EndReason::TableFull));
     assert_eq!(
         [out[0][0].event, out[1][0].event, out[2][0].event],
@@ -228,7 +229,8 @@ fn what_was_counted_before_a_change_goes_to_the_tasks_before() {
     // Seven packets stand in the table and one is reported; a task leaves each cadence, one of the first stays.
     let mut last = decoder.flows();
     let standing = with(report(), 1, (7, 700), (1, 74), 101, 110);
-    decoder.stand(&standing, [true, true, false, false], Clock::wall(), &mut last);
+    let leaving = Change { leaving: [true, true, false, false], ..Change::default() };
+    decoder.stand(&standing, leaving, Clock::wall(), &mut last);
     assert_eq!(shorthand(&last[0]), [(Event::End, false, 6, 626, 7)]);
     assert_eq!(last[0][0].end_reason, Some(EndReason::Shutdown));
     assert_eq!(shorthand(&last[1]), [(Event::Update, false, 7, 700, 7)]);
@@ -240,6 +242,55 @@ fn what_was_counted_before_a_change_goes_to_the_tasks_before() {
     assert_eq!(shorthand(&out[1]), [(Event::End, false, 3, 274, 10)]);
     let numbers: Vec<u32> = [&out[0][0], &last[0][0], &out[0][1]].map(|flow| flow.number).to_vec();
     assert_eq!(numbers, [1, 2, 3]);
+}
+
+#[test]
+fn a_record_is_divided_for_tasks_that_join_its_cadence() {
+    let mut decoder = decoder(&[ALL]);
+    let mut out = decoder.flows();
+    take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
+    let mut none = decoder.flows();
+    let join = |number| Change { number, joining: [true, false, false, false], ..Change::default() };
+    // Seven packets stand in the table when one task joins, nine when another does.
+    decoder.stand(&with(report(), 1, (7, 700), (1, 74), 101, 110), join(1), Clock::wall(), &mut none);
+    decoder.stand(&with(report(), 1, (9, 900), (1, 74), 101, 115), join(2), Clock::wall(), &mut none);
+    assert!(none.iter().all(Vec::is_empty));
+    take(&mut decoder, &with(report(), 1, (12, 1200), (1, 74), 101, 170), &mut out);
+    decoder.end(
+        &with(report(), 1, (13, 1300), (12, 1200), 171, 180),
+        EndReason::Fin,
+        Clock::wall(),
+        &mut out,
+    );
+    // The start and the end are everybody's.
+    assert_eq!(shorthand(&out[0]), [(Event::Start, false, 1, 74, 1), (Event::End, false, 1, 100, 13)]);
+    let divided = &out[CADENCES_MAX];
+    assert_eq!(
+        shorthand(divided),
+        [
+            (Event::Update, false, 11, 1126, 12),
+            (Event::Update, false, 5, 500, 12),
+            (Event::Update, false, 3, 300, 12)
+        ]
+    );
+    let for_whom: Vec<_> = divided.iter().map(|flow| (flow.joined.from, flow.joined.before)).collect();
+    assert_eq!(for_whom, [(0, 1), (1, 2), (2, u32::MAX)]);
+    // Each sees one of them, whenever it joined.
+    for change in 0..4 {
+        assert_eq!(divided.iter().filter(|flow| flow.joined.has(change)).count(), 1, "{change}");
+    }
+}
+
+#[test]
+fn nothing_is_divided_where_nothing_was_pending() {
+    let mut decoder = decoder(&[ALL]);
+    let mut out = decoder.flows();
+    take(&mut decoder, &with(report(), 1, (5, 500), (0, 0), 100, 100), &mut out);
+    let join = Change { number: 1, joining: [true, false, false, false], ..Change::default() };
+    decoder.stand(&with(report(), 1, (5, 500), (5, 500), 100, 100), join, Clock::wall(), &mut out);
+    decoder.end(&with(report(), 1, (8, 800), (5, 500), 171, 180), EndReason::Fin, Clock::wall(), &mut out);
+    assert_eq!(shorthand(&out[0]), [(Event::Start, false, 5, 500, 5), (Event::End, false, 3, 300, 8)]);
+    assert!(out[CADENCES_MAX].is_empty());
 }
 
 #[test]

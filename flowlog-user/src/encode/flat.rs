@@ -7,7 +7,7 @@ use super::{foreign, l4, masked};
 use crate::record::columns::{COLUMNS, Cell, cells};
 use crate::record::fields::{Field, FieldSet, Mask};
 use crate::record::measured::Entry;
-use crate::record::{Flow, Foreign, Identity, IpVersion, L4, Measured, Node, Tunnel};
+use crate::record::{End, Flow, Foreign, Identity, IpVersion, L4, Measured, Node, Texts, Tunnel};
 
 /// Appends the flow's line, newline included, with the fields that the mask keeps.
 pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
@@ -48,14 +48,14 @@ pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
     }
     end(
         out,
-        flow.source_identity,
+        (flow.source_identity, flow.labels(End::Source, node)),
         ["\"source_identity\":", "\"source_labels\":"],
         [Field::SourceIdentity, Field::SourceLabels],
         mask,
     );
     end(
         out,
-        flow.destination_identity,
+        (flow.destination_identity, flow.labels(End::Destination, node)),
         ["\"destination_identity\":", "\"destination_labels\":"],
         [Field::DestinationIdentity, Field::DestinationLabels],
         mask,
@@ -171,15 +171,19 @@ fn tcp_flags(out: &mut Vec<u8>, flags: u8, mask: &Mask) {
     out.push(b'"');
 }
 
-fn end(out: &mut Vec<u8>, identity: Identity, keys: [&str; 2], fields: [Field; 2], mask: &Mask) {
+fn end(
+    out: &mut Vec<u8>,
+    (identity, labels): (Identity, Texts<'_>),
+    keys: [&str; 2],
+    fields: [Field; 2],
+    mask: &Mask,
+) {
     if mask.keep.has(fields[0]) {
         nonzero(out, keys[0], identity.number());
     }
     if mask.keep.has(fields[1]) {
         key(out, keys[1]);
-        out.extend_from_slice(b"[\"");
-        out.extend_from_slice(identity.label().as_bytes());
-        out.extend_from_slice(b"\"]");
+        strings(out, labels.iter());
     }
 }
 

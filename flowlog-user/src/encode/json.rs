@@ -6,7 +6,7 @@ use super::text::{address, key, nonzero, number, plain, string, time};
 use super::tunnel::tunnel;
 use super::uuid::uuid;
 use crate::record::fields::{FIELDS, Field, FieldSet, Mask};
-use crate::record::{Flow, Identity, Node};
+use crate::record::{End, Flow, Identity, Node, Texts};
 
 /// A message: its key as `"name":`, the fields below it, and whether this flow has it.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
     head(out, flow, node, mask);
     l4(out, flow.l4, mask);
     tunnel(out, flow.tunnel.as_ref(), mask);
-    ends(out, flow, mask);
+    ends(out, flow, node, mask);
     if keep(Field::Type) {
         plain(out, "\"Type\":", "L3_L4");
     }
@@ -94,7 +94,7 @@ fn head(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
 }
 
 /// `source` and `destination`.
-fn ends(out: &mut Vec<u8>, flow: &Flow, mask: &Mask) {
+fn ends(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
     let source = Message {
         key: "\"source\":",
         fields: const { span(Field::SourceId, Field::SourceWorkloads) },
@@ -106,19 +106,32 @@ fn ends(out: &mut Vec<u8>, flow: &Flow, mask: &Mask) {
         present: true,
     };
     let labels = [Field::SourceIdentity, Field::SourceLabels];
-    message(out, mask, &source, |out| identity(out, flow.source_identity, labels, mask));
+    let texts = flow.labels(End::Source, node);
+    message(out, mask, &source, |out| identity(out, flow.source_identity, texts, labels, mask));
     let labels = [Field::DestinationIdentity, Field::DestinationLabels];
-    message(out, mask, &destination, |out| identity(out, flow.destination_identity, labels, mask));
+    let texts = flow.labels(End::Destination, node);
+    message(out, mask, &destination, |out| identity(out, flow.destination_identity, texts, labels, mask));
 }
 
-fn identity(out: &mut Vec<u8>, identity: Identity, [number, labels]: [Field; 2], mask: &Mask) {
+fn identity(
+    out: &mut Vec<u8>,
+    identity: Identity,
+    texts: Texts<'_>,
+    [number, labels]: [Field; 2],
+    mask: &Mask,
+) {
     if mask.keep.has(number) {
         nonzero(out, "\"identity\":", identity.number());
     }
     if mask.keep.has(labels) {
-        key(out, "\"labels\":[\"");
-        out.extend_from_slice(identity.label().as_bytes());
-        out.extend_from_slice(b"\"]");
+        key(out, "\"labels\":[");
+        for (at, text) in texts.iter().enumerate() {
+            out.extend_from_slice(if at == 0 { b"\"" } else { b",\"" });
+            // Nothing in it needs to be escaped.
+            out.extend_from_slice(text.as_bytes());
+            out.push(b'"');
+        }
+        out.push(b']');
     }
 }
 

@@ -6,7 +6,7 @@ use super::protobuf_event;
 use super::wire::{bytes, delimited, nonzero, timestamp};
 use crate::record::fields::{Field, FieldSet, Mask};
 use crate::record::{
-    Flow, Foreign, Identity, IpVersion, L4, Measured, Node, Tunnel, VERDICT_FORWARDED, schema,
+    End, Flow, Foreign, Identity, IpVersion, L4, Measured, Node, Texts, Tunnel, VERDICT_FORWARDED, schema,
 };
 
 /// Appends the flow with the fields that the mask keeps. Zero values are left out.
@@ -17,7 +17,7 @@ pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
             head(out, flow, node, mask);
             l4(out, flow.l4, mask);
             tunnel(out, flow.tunnel.as_ref(), mask);
-            ends(out, flow, mask);
+            ends(out, flow, node, mask);
             if keep(Field::Type) {
                 nonzero(out, 10, 1); // L3_L4
             }
@@ -100,21 +100,35 @@ fn address(out: &mut Vec<u8>, number: u32, address: std::net::IpAddr) {
 }
 
 /// `source` and `destination`.
-fn ends(out: &mut Vec<u8>, flow: &Flow, mask: &Mask) {
+fn ends(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
     let source = const { span(Field::SourceId, Field::SourceWorkloads) };
     let fields = [Field::SourceIdentity, Field::SourceLabels];
-    message(out, mask, 8, source, true, |out| identity(out, flow.source_identity, fields, mask));
+    let source_labels = flow.labels(End::Source, node);
+    message(out, mask, 8, source, true, |out| {
+        identity(out, flow.source_identity, source_labels, fields, mask);
+    });
     let destination = const { span(Field::DestinationId, Field::DestinationWorkloads) };
     let fields = [Field::DestinationIdentity, Field::DestinationLabels];
-    message(out, mask, 9, destination, true, |out| identity(out, flow.destination_identity, fields, mask));
+    let destination_labels = flow.labels(End::Destination, node);
+    message(out, mask, 9, destination, true, |out| {
+        identity(out, flow.destination_identity, destination_labels, fields, mask);
+    });
 }
 
-fn identity(out: &mut Vec<u8>, identity: Identity, [number, labels]: [Field; 2], mask: &Mask) {
+fn identity(
+    out: &mut Vec<u8>,
+    identity: Identity,
+    texts: Texts<'_>,
+    [number, labels]: [Field; 2],
+    mask: &Mask,
+) {
     if mask.keep.has(number) {
         nonzero(out, 2, identity.number().into());
     }
     if mask.keep.has(labels) {
-        bytes(out, 4, identity.label().as_bytes());
+        for text in texts.iter() {
+            bytes(out, 4, text.as_bytes());
+        }
     }
 }
 

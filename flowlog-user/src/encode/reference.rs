@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::record::fields::{FIELDS, Mask};
-use crate::record::{Flow, L4, Node, Tunnel, TunnelKind};
+use crate::record::{End, Flow, L4, Node, Tunnel, TunnelKind};
 
 /// An object keeps its keys in order, which `serde_json`'s does not.
 #[derive(Debug)]
@@ -118,9 +118,9 @@ fn value(flow: &Flow, node: &Node, path: &str) -> Option<Value> {
         "IP.destination" => Some(json!(flow.destination.to_string())),
         "IP.ipVersion" => Some(json!(if flow.source.is_ipv4() { "IPv4" } else { "IPv6" })),
         "source.identity" => nonzero(flow.source_identity.number().into()),
-        "source.labels" => Some(json!([flow.source_identity.label()])),
+        "source.labels" => Some(json!(flow.labels(End::Source, node).iter().collect::<Vec<_>>())),
         "destination.identity" => nonzero(flow.destination_identity.number().into()),
-        "destination.labels" => Some(json!([flow.destination_identity.label()])),
+        "destination.labels" => Some(json!(flow.labels(End::Destination, node).iter().collect::<Vec<_>>())),
         "Type" => Some(json!("L3_L4")),
         "node_name" => (!node.name.is_empty()).then(|| json!(node.name)),
         "event_type.type" => Some(json!(4)),

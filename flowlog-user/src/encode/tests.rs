@@ -1,11 +1,15 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::json::encode;
 use super::reference;
 use crate::record::fields::{FIELDS, Field, FieldSet, Mask, below};
-use crate::record::{EndReason, Event, Flow, Hook, Identity, Interface, L4, Node, Role, Tunnel, TunnelKind};
+use crate::record::{
+    Block, EndReason, Event, Flow, Hook, Identity, Interface, L4, Node, Pool, PoolTag, Pools, Role, Tunnel,
+    TunnelKind,
+};
 
 /// 2026-11-30T20:14:26Z
 const SECOND_NS: i64 = 1_796_069_666_000_000_000;
@@ -38,8 +42,11 @@ fn tcp_end() -> Flow {
         bytes: 1_468_006,
         packets_total: 13,
         bytes_total: 1_468_066,
+        joined: crate::record::Joined::EVER,
         source_identity: Identity::Host,
         destination_identity: Identity::World,
+        source_pool: PoolTag::NONE,
+        destination_pool: PoolTag::NONE,
     }
 }
 
@@ -69,8 +76,11 @@ fn icmpv6_start() -> Flow {
         bytes: 60,
         packets_total: 1,
         bytes_total: 60,
+        joined: crate::record::Joined::EVER,
         source_identity: Identity::Unmanaged,
         destination_identity: Identity::Unmanaged,
+        source_pool: PoolTag::NONE,
+        destination_pool: PoolTag::NONE,
         ..tcp_end()
     }
 }
@@ -96,7 +106,7 @@ fn fragment_update() -> Flow {
 fn node() -> Node {
     let interface = |name: &str| Interface { name: name.into(), role: Role::Uplink };
     let interfaces = [(2, interface("eth0")), (7, interface("a<b>&\"\\\u{2028}é\u{1}"))].into();
-    Node { name: "east/node-17".into(), boot: 1, interfaces, addresses: Vec::new() }
+    Node { name: "east/node-17".into(), boot: 1, interfaces, ..Node::default() }
 }
 
 fn line(flow: &Flow, node: &Node, mask: &Mask) -> String {
@@ -326,19 +336,30 @@ prop_compose! {
         ])),
     ) -> Flow {
         Flow {
+            joined: crate::record::Joined::EVER,
             cadence, event, end_reason, connection, number, high_to_low, midstream, duplicate, fragment, rtt_ns, vlans, tunnel,
             source, destination, protocol, l4, is_reply, hook, interfaces, started_ns, first_seen_ns, last_seen_ns, packets,
             bytes, packets_total, bytes_total, source_identity, destination_identity,
+            source_pool: PoolTag::NONE, destination_pool: PoolTag::NONE,
         }
     }
 }
 
 prop_compose! {
-    pub(super) fn some_node()(name in "\\PC*|[\0-\u{2f}\u{2028}\u{2029}]*", boot: u64, names in prop::collection::vec(".{0,15}", 0..6)) -> Node {
+    pub(super) fn some_node()(name in "\\PC*|[\0-\u{2f}\u{2028}\u{2029}]*", boot: u64, names in prop::collection::vec(".{0,15}", 0..6), pools: bool) -> Node {
         let interfaces = names.into_iter().zip(1..)
             .map(|(name, index)| (index, Interface { name, role: Role::Endpoint })).collect();
-        Node { name, boot, interfaces, addresses: Vec::new() }
+        Node { name, boot, interfaces, addresses: Vec::new(), pools: if pools { halves() } else { Arc::default() } }
     }
+}
+
+/// A pool of half the addresses of each family, a quarter of them reserved.
+fn halves() -> Arc<Pools> {
+    let half = |is_v4, bits: u32| {
+        let (middle, last) = (1_u128 << (bits - 1), u128::MAX >> (128 - bits));
+        Block { is_v4, range: (middle, last), reserved: vec![(middle, middle | middle >> 1)] }
+    };
+    Arc::new(Pools::new(vec![Pool { name: "green".into(), blocks: vec![half(true, 32), half(false, 128)] }]))
 }
 
 pub(super) fn some_mask() -> impl Strategy<Value = Mask> {
@@ -351,7 +372,9 @@ pub(super) fn some_mask() -> impl Strategy<Value = Mask> {
 
 proptest! {
     #[test]
-    fn every_line_equals_the_reference(flow in flow(), node in some_node(), mask in some_mask()) {
+    fn every_line_equals_the_reference(mut flow in flow(), node in some_node(), mask in some_mask()) {
+        flow.source_pool = node.pools.tag(flow.source);
+        flow.destination_pool = node.pools.tag(flow.destination);
         let line = line(&flow, &node, &mask);
         prop_assert_eq!(&line, &reference::line(&flow, &node, &mask));
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -387,6 +410,10 @@ fn the_longest_line_is_far_below_what_readers_take() {
             .map(|index| (index, Interface { name: "\u{1}".repeat(15), role: Role::Other }))
             .collect(),
         addresses: Vec::new(),
+        pools: Arc::new(Pools::new(vec![Pool {
+            name: "p".repeat(253).into(),
+            blocks: vec![Block { is_v4: false, range: (0, u128::MAX), reserved: vec![(0, u128::MAX)] }],
+        }])),
     };
     let address = IpAddr::V6(Ipv6Addr::from_bits(u128::MAX));
     let longest = Flow {
@@ -408,8 +435,11 @@ fn the_longest_line_is_far_below_what_readers_take() {
         bytes: u64::MAX,
         packets_total: u64::MAX,
         bytes_total: u64::MAX,
+        source_pool: node.pools.tag(address),
+        destination_pool: node.pools.tag(address),
         ..tcp_end()
     };
+    assert!(line(&longest, &node, &Mask::ALL).contains("=reserved"));
     assert!(line(&longest, &node, &Mask::ALL).len() < 4096, "Hubble's client stops at lines of 64 KiB");
     assert!(Mask::ALL.keep.has(Field::ExtensionsRtt));
 }

@@ -45,7 +45,7 @@ fn is_own(address: IpAddr, node: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Event, Interface, L4};
+    use crate::record::{Event, Interface, L4, PoolTag};
 
     const UPLINK: u32 = 2;
     const POD_A: u32 = 7;
@@ -93,8 +93,11 @@ mod tests {
             bytes: 60,
             packets_total: 1,
             bytes_total: 60,
+            joined: crate::record::Joined::EVER,
             source_identity: Identity::World,
             destination_identity: Identity::World,
+            source_pool: PoolTag::NONE,
+            destination_pool: PoolTag::NONE,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Room 3, enrich: what is known about both sides of a flow beyond its packets.
 //!
-//! In: batches of flows and the [`Node`](crate::record::Node) as of now. Out: the same flows with identities. What
+//! In: batches of flows and the [`Node`](crate::record::Node) as of now. Out: the same flows with identities and pools. What
 //! never happens here: I/O for a flow, a flow dropped, or anything in its packets changed. To add a kind of
 //! knowledge: a file beside [`identity`](self) that fills its members of the flow from a snapshot, and a line in
 //! [`Enricher::enrich`].
@@ -27,12 +27,16 @@ impl Enricher {
         Self { cluster }
     }
 
-    /// Sets the identities of each flow; `node` is from [`snapshot`].
+    /// Sets identities and pools of each flow; `node` is from [`snapshot`].
     pub fn enrich(&self, flows: &mut [Flow], node: &Node) {
         for flow in flows {
             let [source, destination] = identity::of(flow, node, &self.cluster);
             flow.source_identity = source;
             flow.destination_identity = destination;
+            if !node.pools.is_empty() {
+                flow.source_pool = node.pools.tag(flow.source);
+                flow.destination_pool = node.pools.tag(flow.destination);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::clock;
 use crate::record::{Interface, Node};
@@ -24,7 +24,7 @@ pub enum Error {
 }
 
 /// The node as of now. `node_name` and `cluster_name` are the options of that name; without the first it is the
-/// host's name. Interfaces and addresses are what the capture knows.
+/// host's name. Interfaces and addresses are what the capture knows; there are no pools.
 ///
 /// # Errors
 ///
@@ -44,6 +44,7 @@ pub fn snapshot(
         boot: boot_id(Path::new(BOOT_ID_PATH))? ^ run_id(),
         interfaces,
         addresses,
+        pools: Arc::default(),
     })
 }
 

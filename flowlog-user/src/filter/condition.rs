@@ -6,9 +6,10 @@ use std::ops::RangeInclusive;
 use jiff::SignedDuration;
 
 use super::json::{self, Name};
+use super::pool::InPools;
 use super::{shape, tcp_flags};
-use crate::record::{End, Facts};
-use crate::tree::{Key, Problems, Shape, Tree, Value};
+use crate::record::{AddressSet, End, Facts, Pools};
+use crate::tree::{Key, Problem, Problems, Shape, Tree, Value};
 
 /// Conditions, all of which must hold.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,8 @@ enum Condition {
     TcpFlags(Vec<(u16, u16)>),
     /// All of the bounds.
     Amount(Amount, Vec<RangeInclusive<u64>>),
+    /// An address of the pools.
+    Pool(End, InPools),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,6 +74,12 @@ impl Conditions {
                 "duration" => {
                     bounds(tree, problems, duration_ns).map(|all| Condition::Amount(Amount::DurationNs, all))
                 }
+                "source_pool" => {
+                    InPools::read(tree, problems).map(|pools| Condition::Pool(End::Source, pools))
+                }
+                "destination_pool" => {
+                    InPools::read(tree, problems).map(|pools| Condition::Pool(End::Destination, pools))
+                }
                 _ => {
                     problems.error(&entry.place, "not served by this version yet; remove it");
                     None
@@ -89,6 +98,28 @@ impl Conditions {
     /// The first condition that does not hold.
     pub(super) fn failing(&self, facts: &impl Facts) -> Option<&'static str> {
         self.0.iter().find(|(_, condition)| !condition.holds(facts)).map(|(name, _)| *name)
+    }
+
+    /// Whether they ask for pools.
+    pub(super) fn name_pools(&self) -> bool {
+        self.0.iter().any(|(_, condition)| matches!(condition, Condition::Pool(..)))
+    }
+
+    /// Finds the addresses of the pools they name.
+    pub(super) fn resolve(&mut self, pools: &Pools, problems: &mut Vec<Problem>) {
+        for (_, condition) in &mut self.0 {
+            if let Condition::Pool(_, named) = condition {
+                named.resolve(pools, problems);
+            }
+        }
+    }
+
+    /// Where sender and receiver must lie, negations apart; `None` where they may lie anywhere.
+    pub(super) fn within(&self, of: End) -> Option<&AddressSet> {
+        self.0.iter().find_map(|(_, condition)| match condition {
+            Condition::Pool(end, pools) if *end == of => pools.within(),
+            _ => None,
+        })
     }
 
     pub(super) fn hold(&self, facts: &impl Facts) -> bool {
@@ -115,6 +146,7 @@ impl Condition {
                 };
                 bounds.iter().all(|bound| bound.contains(&number))
             }),
+            Self::Pool(end, pools) => pools.holds(facts.address(*end)),
         }
     }
 }

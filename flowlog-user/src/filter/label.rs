@@ -53,9 +53,10 @@ impl Selectors {
         .map(Self)
     }
 
-    /// Whether they ask for `reserved:` labels only.
-    pub(super) fn are_reserved(&self) -> bool {
-        self.0.iter().flatten().all(|requirement| requirement.key.source.as_deref() == Some("reserved"))
+    /// Whether they ask only for labels that records of ours have: `reserved:` and `pool:`.
+    pub(super) fn are_recorded(&self) -> bool {
+        let recorded = |source: Option<&str>| matches!(source, Some("reserved" | "pool"));
+        self.0.iter().flatten().all(|requirement| recorded(requirement.key.source.as_deref()))
     }
 
     pub(super) fn matches(&self, labels: Texts<'_>) -> bool {

@@ -5,12 +5,16 @@
 
 use flowlog_abi::protocol;
 
-use super::{Matcher, Spec};
+use super::{FlowFilter, Matcher, Spec};
+use crate::limits::RULE_PREFIXES_MAX;
 use crate::record::End;
 use crate::record::rules::{Group, Rules};
 
 /// Protocols whose records have ports.
 const WITH_PORTS: [u8; 3] = [protocol::TCP, protocol::UDP, protocol::SCTP];
+
+/// Prefixes of one task's pools of which the kernel is told; those of more are made wider.
+const POOLS_MAX: usize = (RULE_PREFIXES_MAX - 1) / 2;
 
 /// Where the clauses of a task are decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,19 +39,36 @@ impl Spec {
         }
         let excluded = (0..self.exclude.len()).map(|at| format!("excludeFilters[{at}]"));
         division.userspace.extend(excluded);
-        division.userspace.extend(self.conditions.names().map(|name| format!("where.{name}")));
+        for name in self.conditions.names() {
+            let tested = match name {
+                "source_pool" => self.conditions.within(End::Source).is_some(),
+                "destination_pool" => self.conditions.within(End::Destination).is_some(),
+                _ => false,
+            };
+            let into = if tested { &mut division.kernel } else { &mut division.userspace };
+            into.push(format!("where.{name}"));
+        }
         division
     }
 
     /// Adds what this task wants to the rules.
     pub fn lower(&self, rules: &mut Rules) {
-        if self.include.is_empty() {
-            rules.groups.push(Group::default());
-        }
-        for filter in &self.include {
+        let [source, destination] = [End::Source, End::Destination]
+            .map(|end| self.conditions.within(end).map(|set| set.cover(POOLS_MAX)));
+        let everything = [FlowFilter::default()];
+        let include = if self.include.is_empty() { &everything[..] } else { &self.include };
+        for filter in include {
             let mut group = Group::default();
             for matcher in &filter.0 {
                 narrow(&mut group, matcher);
+            }
+            for (asked, pools) in [(&mut group.source, &source), (&mut group.destination, &destination)] {
+                // Both must hold, so either is wide enough: the shorter list is.
+                if let Some(pools) = pools
+                    && asked.as_ref().is_none_or(|asked| pools.len() < asked.len())
+                {
+                    *asked = Some(pools.clone());
+                }
             }
             rules.groups.push(group);
         }

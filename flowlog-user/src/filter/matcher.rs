@@ -127,7 +127,7 @@ impl Matcher {
             Self::TraceId(ids) => ids.matches(""),
             Self::IpTraceId(ids) => ids.matches(0),
             Self::Encrypted(values) => values.matches(false),
-            Self::Label(_, selectors) => selectors.are_reserved(),
+            Self::Label(_, selectors) => selectors.are_recorded(),
             Self::SourceIpXlated(_)
             | Self::Pod(..)
             | Self::Fqdn(..)

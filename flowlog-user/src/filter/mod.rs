@@ -25,6 +25,7 @@ mod name_pattern;
 mod namespaced;
 mod number;
 mod pattern;
+mod pool;
 mod port;
 mod protocol;
 mod re2;
@@ -41,6 +42,7 @@ pub use condition::Conditions;
 pub use decision::Decision;
 pub use lower::Division;
 pub use matcher::Matcher;
+pub use pool::is_pool_name;
 pub use spec::{FIELDS, FlowFilter, NOT_RECORDED, Spec};
 
 use crate::record::{Facts, Flow, Node, Seen};

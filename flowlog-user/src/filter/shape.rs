@@ -83,9 +83,13 @@ pub const CONDITIONS: Shape = Shape::Map(
         Shape::OneOrMany(&Shape::Pattern("^(>=?|<=?|=)\\s*[0-9].*[a-zµμ].*$", "comparison")),
         Shape::NotServed,
         Shape::NotServed,
-        Shape::NotServed,
-        Shape::NotServed,
+        POOLS,
+        POOLS,
     ],
 );
+const POOLS: Shape = Shape::List(&Shape::Pattern(
+    "^!?[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?(=reserved)?$",
+    "name of an address pool",
+));
 const RANGES: Shape = Shape::List(&Shape::Pattern("^!?[0-9]+(-[0-9]+)?$", "port or range"));
 const AMOUNT: Shape = Shape::OneOrMany(&Shape::Pattern("^(>=?|<=?|=)\\s*[0-9]+$", "comparison"));

@@ -19,8 +19,8 @@ use super::status_code::StatusCodes;
 use super::tcp_flags::TcpFlags;
 use super::text::Texts;
 use super::workload::{Headers, Workloads};
-use crate::record::{End, Facts, schema};
-use crate::tree::{Entry, Fields, Problems, Tree, Value};
+use crate::record::{End, Facts, Pools, schema};
+use crate::tree::{Entry, Fields, Problem, Problems, Tree, Value};
 
 /// The filters of one task, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,6 +119,22 @@ impl Spec {
             );
         }
         spec
+    }
+}
+
+impl Spec {
+    /// Whether anything depends on what pools there are.
+    #[must_use]
+    pub fn names_pools(&self) -> bool {
+        self.conditions.name_pools()
+    }
+
+    /// Finds the addresses of the pools that are named. The problems are names that no pool has; the spec is of use only
+    /// without them.
+    pub fn resolve(&mut self, pools: &Pools) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        self.conditions.resolve(pools, &mut problems);
+        problems
     }
 }
 

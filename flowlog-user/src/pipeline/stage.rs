@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::open;
+use crate::decode::Change;
 use crate::limits::CADENCES_MAX;
 use crate::metrics::TaskCounters;
 use crate::task::{Cadence, Closing, Finished, Planned, Running, Spec};
@@ -47,6 +48,8 @@ impl Seat {
 pub struct Swap {
     /// In order; what runs and has no seat closes.
     pub seats: Vec<Seat>,
+    /// The number of the change: what tasks that begin with it, or change their cadence, have joined with.
+    pub number: u32,
 }
 
 /// What was built.
@@ -56,8 +59,8 @@ pub struct Built {
     pub swap: Swap,
     /// Cadences by number; those that stay have kept theirs.
     pub cadences: [Option<Cadence>; CADENCES_MAX],
-    /// Cadences (by their numbers until now) that a task leaves for good.
-    pub leaving: [bool; CADENCES_MAX],
+    /// What concerns open connections.
+    pub change: Change,
     /// A cadence begins.
     pub begins: bool,
     /// Counters of the tasks that will run.
@@ -74,6 +77,8 @@ pub struct Stage {
     roots: Arc<Roots>,
     running: BTreeMap<String, Arc<Spec>>,
     cadences: [Option<Cadence>; CADENCES_MAX],
+    /// Changes so far.
+    changes: u32,
     counters: HashMap<String, Arc<TaskCounters>>,
     closing: Vec<(PathBuf, Closing)>,
     finished: Vec<Finished>,
@@ -87,6 +92,7 @@ impl Stage {
             roots,
             running: BTreeMap::new(),
             cadences: [None; CADENCES_MAX],
+            changes: 0,
             counters: HashMap::new(),
             closing: Vec::new(),
             finished: Vec::new(),
@@ -130,6 +136,9 @@ impl Stage {
         }
         let cadences = next(&self.cadences, given.iter().map(|(spec, _)| spec.cadence));
         let mut running = BTreeMap::new();
+        self.changes = self.changes.saturating_add(1);
+        built.change.number = self.changes;
+        built.swap.number = self.changes;
         for (spec, way) in given {
             let at = cadences.iter().position(|cadence| *cadence == Some(spec.cadence));
             let Some(number) = at.and_then(|at| u8::try_from(at).ok()) else {
@@ -138,6 +147,12 @@ impl Stage {
                 continue;
             };
             built.counters.push(self.counters(&spec.name));
+            let stays = self.running.get(&spec.name).is_some_and(|before| before.cadence == spec.cadence);
+            let runs =
+                self.cadences.get(usize::from(number)).is_some_and(|before| *before == Some(spec.cadence));
+            if let Some(joining) = built.change.joining.get_mut(usize::from(number)) {
+                *joining |= runs && !stays;
+            }
             let planned = || Box::new(Planned::new(number, Spec::clone(&spec)));
             let seat = match way {
                 Way::Keep => Seat::Keep(spec.name.clone()),
@@ -151,7 +166,7 @@ impl Stage {
         }
         built.changes |= running.len() != self.running.len();
         for (_, gone) in self.running.iter().filter(|(name, _)| !running.contains_key(*name)) {
-            for (leaving, cadence) in built.leaving.iter_mut().zip(&self.cadences) {
+            for (leaving, cadence) in built.change.leaving.iter_mut().zip(&self.cadences) {
                 *leaving |= *cadence == Some(gone.cadence);
             }
         }

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use super::{Event, Flow, Hook, Identity, L4, TrafficDirection, TunnelKind};
+use super::{End, Event, Flow, Hook, Identity, L4, Node, Texts, TrafficDirection, TunnelKind};
 
 /// `event_type.type` of every flow: a trace event.
 pub const EVENT_TYPE_TRACE: i32 = 4;
@@ -212,6 +212,19 @@ impl Flow {
             (Event::Start, _) => "NEW",
             (_, Some(true)) => "REPLY",
             _ => "ESTABLISHED",
+        }
+    }
+
+    /// The labels of one of its ends, in order; `node` is the one with which it was enriched.
+    #[must_use]
+    pub fn labels<'a>(&self, end: End, node: &'a Node) -> Texts<'a> {
+        let (identity, pool) = match end {
+            End::Source => (self.source_identity, self.source_pool),
+            End::Destination => (self.destination_identity, self.destination_pool),
+        };
+        match node.pools.label(pool) {
+            Some(pool) => Texts::Two([pool, identity.label()]),
+            None => Texts::One(identity.label()),
         }
     }
 

@@ -37,6 +37,8 @@ pub enum Address<'a> {
 pub enum Texts<'a> {
     /// The only one.
     One(&'a str),
+    /// The only ones, in order.
+    Two([&'a str; 2]),
     /// A list of a message.
     Many(&'a [Value]),
 }
@@ -44,11 +46,12 @@ pub enum Texts<'a> {
 impl<'a> Texts<'a> {
     /// The strings in their order.
     pub fn iter(self) -> impl Iterator<Item = &'a str> {
-        let (one, many) = match self {
-            Self::One(text) => (Some(text), &[][..]),
-            Self::Many(values) => (None, values),
+        let (few, many) = match self {
+            Self::One(text) => ([Some(text), None], &[][..]),
+            Self::Two(texts) => (texts.map(Some), &[][..]),
+            Self::Many(values) => ([None, None], values),
         };
-        one.into_iter().chain(many.iter().filter_map(|value| match value {
+        few.into_iter().flatten().chain(many.iter().filter_map(|value| match value {
             Value::Text(text) => Some(&**text),
             _ => None,
         }))
@@ -190,10 +193,7 @@ impl Facts for Seen<'_> {
     }
 
     fn labels(&self, end: End) -> Texts<'_> {
-        Texts::One(match end {
-            End::Source => self.flow.source_identity.label(),
-            End::Destination => self.flow.destination_identity.label(),
-        })
+        self.flow.labels(end, self.node)
     }
 
     fn verdict(&self) -> i32 {

@@ -1,5 +1,7 @@
 use std::net::IpAddr;
 
+use super::PoolTag;
+
 /// Why a record was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
@@ -216,6 +218,26 @@ pub enum Identity {
     Unmanaged,
 }
 
+/// Tasks by when they joined the cadence that they share: by the number of the change that brought them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Joined {
+    /// With this change or a later one.
+    pub from: u32,
+    /// Before this one.
+    pub before: u32,
+}
+
+impl Joined {
+    /// All tasks.
+    pub const EVER: Self = Self { from: 0, before: u32::MAX };
+
+    /// Whether a task that joined with this change is among them.
+    #[must_use]
+    pub const fn has(self, change: u32) -> bool {
+        self.from <= change && change < self.before
+    }
+}
+
 /// One direction of one connection during one interval. Times are nanoseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
@@ -271,8 +293,14 @@ pub struct Flow {
     pub packets_total: u64,
     /// Layer-2 bytes in this direction since `started_ns`.
     pub bytes_total: u64,
+    /// The tasks that it is for, by when they joined its cadence.
+    pub joined: Joined,
     /// Who the sender is; set by `enrich`.
     pub source_identity: Identity,
     /// Who the receiver is; set by `enrich`.
     pub destination_identity: Identity,
+    /// The sender's pool of [`Node::pools`](super::Node::pools); set by `enrich`.
+    pub source_pool: PoolTag,
+    /// The receiver's pool; set by `enrich`.
+    pub destination_pool: PoolTag,
 }

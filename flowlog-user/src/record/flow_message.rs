@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use super::fields::Mask;
 use super::schema::{Descriptor, FLOW, Kind};
-use super::{Flow, IpVersion, L4, Measured, Message, Node, Tunnel, Value};
+use super::{End, Flow, IpVersion, L4, Measured, Message, Node, Tunnel, Value};
 
 /// A flow of ours as Hubble's message, with everything its line says: for filters that may ask for any field. Slow.
 #[must_use]
@@ -32,10 +32,13 @@ pub fn flow_message(flow: &Flow, node: &Node) -> Message {
     if let Some(tunnel) = &flow.tunnel {
         fields.sub("tunnel", |fields| self::tunnel(fields, tunnel));
     }
-    for (end, identity) in [("source", flow.source_identity), ("destination", flow.destination_identity)] {
-        fields.sub(end, |fields| {
+    for (end, identity) in
+        [(End::Source, flow.source_identity), (End::Destination, flow.destination_identity)]
+    {
+        fields.sub(end.name(), |fields| {
             fields.number("identity", identity.number().into());
-            fields.set("labels", Value::List(vec![Value::Text(identity.label().into())]));
+            let labels = flow.labels(end, node).iter();
+            fields.set("labels", Value::List(labels.map(|label| Value::Text(label.into())).collect()));
         });
     }
     fields.name("Type", "L3_L4");

@@ -6,6 +6,7 @@
 //! To add a field: a line in [`fields`], a member of [`Flow`] or [`Node`], and the compiler and the tests of the
 //! field table name the rest.
 
+mod addresses;
 mod aggregate;
 pub mod columns;
 pub mod container;
@@ -23,16 +24,18 @@ mod json;
 pub mod measured;
 mod message;
 mod node;
+mod pools;
 pub mod rules;
 pub mod schema;
 mod spelling;
 mod summary;
 mod uuid;
 
+pub use addresses::AddressSet;
 pub use aggregate::Aggregate;
 pub use derived::{EVENT_TYPE_TRACE, IpVersion, VERDICT_FORWARDED};
 pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
-pub use flow::{EndReason, Event, Flow, Hook, Identity, L4, TrafficDirection, Tunnel, TunnelKind};
+pub use flow::{EndReason, Event, Flow, Hook, Identity, Joined, L4, TrafficDirection, Tunnel, TunnelKind};
 pub use flow_message::flow_message;
 pub use foreign::Foreign;
 pub use format::{Format, Framing};
@@ -40,6 +43,7 @@ pub use json::{Json, json_string, rfc3339};
 pub use measured::Measured;
 pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};
+pub use pools::{Block, Overlap, Pool, PoolTag, Pools};
 pub use spelling::{AGENT_EVENTS, EVENT_TYPES, RESERVED_IDENTITIES, TRACE_POINTS};
 
 #[cfg(test)]

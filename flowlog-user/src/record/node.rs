@@ -1,5 +1,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::Pools;
 
 /// What an interface is to the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,4 +47,6 @@ pub struct Node {
     pub interfaces: BTreeMap<u32, Interface>,
     /// The node's own addresses.
     pub addresses: Vec<IpAddr>,
+    /// Named parts of the address space.
+    pub pools: Arc<Pools>,
 }

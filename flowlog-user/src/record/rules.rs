@@ -12,6 +12,15 @@ pub struct Prefix {
     pub bits: u128,
 }
 
+impl Prefix {
+    /// The prefix of this length, not longer than it, that it lies in.
+    #[must_use]
+    pub fn cut(self, length: u8) -> Self {
+        let mask = u128::MAX.checked_shl(128 - u32::from(length.min(128))).unwrap_or(0);
+        Self { length, bits: self.bits & mask }
+    }
+}
+
 /// One alternative: every part that is given must hold. The default takes everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Group {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::clock::{rfc3339, wall_ns};
-use crate::config::{Config, Hash, News, Owned};
+use crate::config::{Config, Form, Hash, News, Owned};
 use crate::tree::Problem;
 
 /// The file's name.
@@ -57,6 +57,14 @@ impl Audit {
                 self.line("file_rejected", cause, file, *hash, &[("problems", list(problems))]);
             }
             News::Restored { file, hash } => self.line("file_restored", cause, file, Some(*hash), &[]),
+            News::Converted { file, form, hash } => {
+                let more = [("form", form.name().into()), ("to", Form::V1.name().into())];
+                self.line("file_converted", cause, file, Some(*hash), &more);
+            }
+            News::Noticed { file, warnings, refused } => {
+                let more = [("warnings", list(warnings)), ("refused", list(refused))];
+                self.line("file_noticed", cause, file, None, &more);
+            }
             News::Gone { file } => self.line("file_gone", cause, file, None, &[]),
         }
     }

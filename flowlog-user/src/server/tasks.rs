@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::clock::{monotonic_ns, rfc3339};
-use crate::config::{Config, Hash};
+use crate::config::{Config, Form, Hash};
 use crate::metrics::TaskCounters;
 use crate::task::{Condition, ConditionKind, Conditions, Phase, Spec};
 
@@ -18,6 +18,8 @@ pub struct TaskState {
     pub file: Arc<Path>,
     /// SHA-256 of the text of that file that is in force.
     pub hash: Option<Hash>,
+    /// The form of that file.
+    pub form: Form,
     /// Its live file.
     pub path: PathBuf,
     /// What is true of it.
@@ -62,6 +64,7 @@ impl TaskStates {
             let state = self.0.entry(name.clone()).or_insert_with(|| TaskState {
                 file: Arc::clone(&task.file),
                 hash: None,
+                form: Form::default(),
                 path: PathBuf::new(),
                 conditions: Conditions::default(),
                 counters: None,
@@ -75,7 +78,13 @@ impl TaskStates {
             state.counters = counters(name).or(state.counters.take());
             let set = &mut state.conditions;
             match config.rejected(&task.file) {
-                None => set.set(ConditionKind::Accepted, true, "Valid", "", now_ns),
+                None => match config.refused(name, &task.file) {
+                    None => set.set(ConditionKind::Accepted, true, "Valid", "", now_ns),
+                    Some(problems) => {
+                        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                        set.set(ConditionKind::Accepted, false, "Refused", &lines.join("\n"), now_ns);
+                    }
+                },
                 Some(problems) => {
                     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
                     set.set(ConditionKind::Accepted, false, "FileRejected", &lines.join("\n"), now_ns);
@@ -94,6 +103,12 @@ impl TaskStates {
             match trouble.filter(|_| runs) {
                 Some(why) => set.set(ConditionKind::Writing, false, "Trouble", &why, now_ns),
                 None => set.set(ConditionKind::Writing, runs, reason, why, now_ns),
+            }
+            if let Some(origin) = config.origin(name, &task.file) {
+                state.form = origin.form;
+                let newest = origin.form == Form::V1;
+                let reason = if newest { "Newest" } else { "Converted" };
+                set.set(ConditionKind::Current, newest, reason, &origin.message, now_ns);
             }
             set.set(ConditionKind::Ended, phase == Phase::Ended, reason, "", now_ns);
         }
@@ -158,7 +173,7 @@ impl TaskState {
             .filter_map(|kind| self.conditions.get(kind).map(|condition| one(kind, condition)))
             .collect();
         json!({ "task": name, "file": &*self.file, "hash": self.hash.map(|hash| hash.to_string()),
-            "path": self.path, "conditions": conditions })
+            "form": self.form.name(), "path": self.path, "conditions": conditions })
     }
 }
 

@@ -9,11 +9,13 @@ pub enum ConditionKind {
     Writing,
     /// Its end has passed.
     Ended,
+    /// Its file has the newest form; the message says which forms there are, and when an old file may be deleted.
+    Current,
 }
 
 impl ConditionKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Accepted, Self::Programmed, Self::Writing, Self::Ended];
+    pub const ALL: [Self; 5] = [Self::Accepted, Self::Programmed, Self::Writing, Self::Ended, Self::Current];
 
     /// The name in the status.
     #[must_use]
@@ -23,6 +25,7 @@ impl ConditionKind {
             Self::Programmed => "Programmed",
             Self::Writing => "Writing",
             Self::Ended => "Ended",
+            Self::Current => "Current",
         }
     }
 }

@@ -32,6 +32,18 @@ const fn later(name: &'static str) -> Key {
     ours(name, Shape::NotServed, "", "reserved for a later version")
 }
 
+/// Whether this is a key of Hubble's, whatever the case of its letters.
+#[must_use]
+pub fn is_hubbles_key(key: &str) -> bool {
+    KEYS.iter().any(|known| known.hubbles && known.name.eq_ignore_ascii_case(key))
+}
+
+/// Whether this is a key of ours.
+#[must_use]
+pub fn is_own_key(key: &str) -> bool {
+    KEYS.iter().any(|known| !known.hubbles && known.name == key)
+}
+
 const PATHS: Shape = Shape::List(&Shape::Path);
 const PATH: Shape = Shape::Pattern("^/(.*[^/])?$", "absolute path of a file");
 const MODE: Shape = Shape::Pattern("^0?[2367][0-7]{2}$", "permissions in octal, in quotes");

@@ -20,7 +20,7 @@ pub use aggregation::Aggregation;
 pub use aggregator::Aggregator;
 pub use cadence::{Cadence, Events};
 pub use condition::{Condition, ConditionKind, Conditions};
-pub use keys::{KEYS, Key};
+pub use keys::{KEYS, Key, is_hubbles_key, is_own_key};
 pub use plan::{Claims, Plan, Planned, rules};
 pub use rate::RateLimit;
 pub use running::{Closing, Earlier, Finished, Overflow, Running};

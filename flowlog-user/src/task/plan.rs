@@ -78,8 +78,11 @@ pub struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    /// Takes what the task needs, or says what somebody else has already; then nothing is taken.
+    /// Takes what the task needs, or says what is not there or somebody else has already; then nothing is taken.
     pub fn take(&mut self, spec: &'a Spec) -> Vec<Problem> {
+        if !spec.unmet.is_empty() {
+            return spec.unmet.clone();
+        }
         let name = self.names.get(spec.name.as_str()).map(|first| spec.name_taken_by(first));
         // `PathBuf` compares by parts: `/a//x` is `/a/x`.
         let paths = [spec.file.path.clone(), spec.file.live_path()];

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 
 use super::{Aggregation, Cadence, file, keys};
 use crate::record::fields::Mask;
-use crate::tree::{Fields, Place, Problems, Tree, Value};
+use crate::tree::{Fields, Place, Problem, Problems, Tree, Value};
 use crate::{filter, project, write};
 
 /// Records a second of one task that are worth limiting.
@@ -37,6 +37,8 @@ pub struct Spec {
     pub start: Option<Timestamp>,
     /// Nothing is written from this moment on.
     pub end: Option<Timestamp>,
+    /// What it needs that is not there; with any of it it cannot run.
+    pub unmet: Vec<Problem>,
 }
 
 /// Where a task is between its `start` and its `end`.
@@ -91,6 +93,7 @@ impl Spec {
             rate_limit: rate_limit.and_then(|rate| u32::try_from(rate).ok()),
             start,
             end,
+            unmet: Vec::new(),
             name,
             place,
         })
@@ -138,6 +141,7 @@ impl Spec {
             rate_limit,
             start,
             end,
+            unmet: _,
         } = self;
         let pairs = [
             ("description", *description == other.description),

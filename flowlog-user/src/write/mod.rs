@@ -7,6 +7,7 @@
 //! [`Compression`] and of [`encoder::Encoder`], and the suffix in [`name`].
 
 mod backlog;
+mod beside;
 mod encoder;
 mod error;
 mod finish;
@@ -27,6 +28,7 @@ mod spec;
 mod state;
 mod writer;
 
+pub use beside::create_beside;
 pub use error::Error;
 pub use lock::{Lock, namespace_lock};
 pub use losses::Place;

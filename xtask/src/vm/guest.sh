@@ -18,7 +18,7 @@ echo 1 > /proc/sys/net/core/fb_tunnels_only_for_init_net
 word() {
     sed -n "s/.*flowlog\.$1=\([^ ]*\).*/\1/p" /proc/cmdline | tr , ' '
 }
-export FLOWLOG_BIN=/flowlog/flowlog FLOWLOG_EBPF_OBJECT=/flowlog/flowlog-ebpf.o FLOWLOG_EMULATED=1 RUST_BACKTRACE=0
+export FLOWLOG_BIN=/flowlog/flowlog FLOWLOG_EBPF_OBJECT=/flowlog/flowlog-ebpf.o FLOWLOG_WIRE=/flowlog/wire FLOWLOG_EMULATED=1 RUST_BACKTRACE=0
 FLOWLOG_HOOK=$(word hook)
 export FLOWLOG_HOOK
 case " $(word tests) " in *--include-ignored*) export FLOWLOG_TEST_LONG=1 ;; esac

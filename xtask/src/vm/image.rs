@@ -121,6 +121,13 @@ fn programs(root: &Path, flowlog: &Path, tests: &Path) -> Result<()> {
     }
     script(&root.join("flowlog/init"), include_str!("guest.sh"))?;
     copy(&system::object_path(), &root.join("flowlog/flowlog-ebpf.o"))?;
+    // A test's own program, which it compiles where there is a compiler.
+    let mut compile = Command::new("cc");
+    compile
+        .args(["-O1", "-o"])
+        .arg(root.join("flowlog/wire"))
+        .arg(system::root().join("tests/kernel/wire.c"));
+    step::shown("compiling wire.c", &mut compile)?;
     let mut libraries = BTreeSet::new();
     for (file, place) in [(flowlog, "flowlog/flowlog"), (tests, "flowlog/tests")] {
         copy(file, &root.join(place))?;

@@ -156,7 +156,9 @@ fn test_binary() -> Result<PathBuf> {
         bail!("the kernel tests do not build");
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let path = text.lines().find_map(|line| line.split_once("\"executable\":\"")?.1.split('"').next());
+    // The package's other programs are named there, too.
+    let mut lines = text.lines().filter(|line| line.contains("\"kind\":[\"test\"]"));
+    let path = lines.find_map(|line| line.split_once("\"executable\":\"")?.1.split('"').next());
     Ok(path.context("cargo does not say where the kernel tests are")?.into())
 }
 

@@ -17,6 +17,8 @@ struct Header {
     /// Each interface (pcapng), or the file's only one.
     interfaces: Vec<Interface>,
     nanoseconds: bool,
+    /// The format has several interfaces, each with a link type of its own.
+    many: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +34,7 @@ struct Interface {
 /// Why a packet cannot be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
-    /// A link type that is not read.
+    /// A link type that is not read, in a file that has only this one.
     Link(i32),
     /// An interface that no block describes.
     Interface(usize),
@@ -105,10 +107,18 @@ impl Header {
                 self.captured(0, packet.data, packet.caplen, packet.origlen, time_ns)
             }
             PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+                self.many = true;
                 self.interfaces.clear();
                 Ok(None)
             }
             PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
+                if let Err(number) = link(interface.linktype) {
+                    tracing::warn!(
+                        interface = self.interfaces.len(),
+                        link_type = number,
+                        "packets of an interface of this capture are counted and not read"
+                    );
+                }
                 self.interfaces.push(Interface {
                     link: interface.linktype,
                     unit: interface.ts_resolution().unwrap_or(1_000_000),
@@ -141,7 +151,11 @@ impl Header {
         time_ns: u64,
     ) -> Result<Option<Frame<'a>>, Refused> {
         let from = self.interfaces.get(interface).ok_or(Refused::Interface(interface))?;
-        let link = link(from.link).map_err(Refused::Link)?;
+        let link = match link(from.link) {
+            Ok(link) => link,
+            Err(_) if self.many => Link::Unread,
+            Err(number) => return Err(Refused::Link(number)),
+        };
         let size = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
         let length = size(length).max(size(captured)).saturating_sub(from.fcs);
         // A block of pcapng is padded to four bytes.
@@ -231,6 +245,21 @@ mod tests {
         assert_eq!(seen, [(60, 60)]);
         let error = error.unwrap();
         assert!(error.contains("after 1 packets") && error.contains("interface 7"), "{error}");
+    }
+
+    #[test]
+    fn packets_of_an_interface_that_is_not_read_do_not_end_the_capture() {
+        let section =
+            block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+        let interface = |link: u8| block(1, &[link, 0, 0, 0, 255, 255, 0, 0]);
+        let packet =
+            |at: u32| block(6, &[&[at, 0, 0, 60, 60].map(u32::to_le_bytes).concat()[..], &FRAME].concat());
+        // 105 is IEEE 802.11.
+        let file = [section, interface(105), interface(1), packet(0), packet(1), packet(0)].concat();
+        assert_eq!(lengths(&file), (vec![(60, 60); 3], None));
+        // A file that has only such packets is refused.
+        let (seen, error) = lengths(&pcap(105, 60, 60));
+        assert!(seen.is_empty() && error.unwrap().contains("link type 105"));
     }
 
     #[test]

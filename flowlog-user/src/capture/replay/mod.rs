@@ -72,6 +72,8 @@ enum Link {
     Cooked { header: usize, ethertype: usize },
     /// With a four-byte address family (BSD loopback).
     Null,
+    /// With something that is not read. Only where other interfaces of the capture may be: else the file is refused.
+    Unread,
 }
 
 /// Replays captures, one after another, as if seen by one node.

@@ -164,7 +164,7 @@ impl Table {
             }
         };
         let Some((_, entry)) = self.open.get_mut(&id) else { return };
-        add(entry, direction, packet, &sight);
+        add_at(entry, direction, packet, &sight);
         note_around(entry, direction, packet, around);
         self.counters.counted_packets += 1;
         self.counters.counted_bytes += bytes;
@@ -261,6 +261,17 @@ impl Table {
     }
 }
 
+/// Adds a packet of a capture, which may be older than the one before it.
+fn add_at(entry: &mut FlowEntry, direction: usize, packet: &Packet, sight: &Sight) {
+    let last_ns = entry.directions.get(direction).map_or(0, |side| side.last_ns);
+    add(entry, direction, packet, sight);
+    entry.started_ns = entry.started_ns.min(sight.now_ns);
+    if let Some(side) = entry.directions.get_mut(direction) {
+        side.first_ns = side.first_ns.min(sight.now_ns);
+        side.last_ns = side.last_ns.max(last_ns);
+    }
+}
+
 fn delta(report: &Report) -> (u64, u64) {
     report.directions.iter().fold((0, 0), |(packets, bytes), side| {
         (packets + side.packets - side.reported_packets, bytes + side.bytes - side.reported_bytes)
@@ -285,6 +296,7 @@ fn parse<'a>(frame: &Frame<'a>) -> (Result<Packet, Reason>, u64, Slice<'a>) {
             (behind(0), other.then_some(Reason::BadVersion))
         }
         Link::Null => (behind(4), None),
+        Link::Unread => (behind(0), Some(Reason::LinkType)),
         Link::Cooked { header, ethertype } => {
             let kind = frame
                 .data

@@ -1,10 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::config::{Decision, Tasks, decide, document};
+use crate::config::document::{self, Holds};
+use crate::config::versions::DEFAULT_FOLDER;
+use crate::config::{Decision, Tasks, decide};
 use crate::task::Spec;
 use crate::tree::Problems;
 
@@ -25,9 +27,10 @@ fn text(tasks: &[(&str, &str, u32)]) -> String {
 fn files(written: Written<'_>) -> BTreeMap<PathBuf, Vec<Arc<Spec>>> {
     let read = |(file, tasks): &(&str, &[(&str, &str, u32)])| {
         let mut problems = Problems::default();
-        let specs = document::read(file, &text(tasks), &mut problems);
+        let content =
+            document::read(file, &text(tasks), Holds::Anything, Path::new(DEFAULT_FOLDER), &mut problems);
         assert_eq!(problems.to_string(), "");
-        (PathBuf::from(file), specs.into_iter().map(Arc::new).collect())
+        (PathBuf::from(file), content.tasks)
     };
     written.iter().map(read).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::plan;
 use crate::filter::Filter;
-use crate::record::{Event, Flow, Hook, Identity, Interface, L4, Node, Role};
+use crate::record::{Event, Flow, Hook, Identity, Interface, L4, Node, PoolTag, Role};
 
 /// An endpoint's TCP SYN+ACK answer: 10.1.2.3:80 to 192.168.7.9:48212, counted at interface 7, then 9.
 pub(super) fn flow() -> Flow {
@@ -33,8 +33,11 @@ pub(super) fn flow() -> Flow {
         bytes: 60,
         packets_total: 1,
         bytes_total: 60,
+        joined: crate::record::Joined::EVER,
         source_identity: Identity::Unmanaged,
         destination_identity: Identity::World,
+        source_pool: PoolTag::NONE,
+        destination_pool: PoolTag::NONE,
     }
 }
 

@@ -64,6 +64,22 @@ fn depth_and_aliases_are_bounded() {
 }
 
 #[test]
+fn values_and_errors_are_bounded() {
+    let found = said(&format!("flowLogs:\n{}", "- x\n".repeat(600_000)));
+    assert_eq!(
+        found,
+        [
+            "t.yaml:499999:3: flowLogs[499997]: the file has more than 500000 values; split it into several in one folder"
+        ]
+    );
+    let found = said(&format!("flowLogs:\n{}", "- x\n".repeat(5_000)));
+    // Errors and, of each task, nothing else.
+    assert_eq!(found.len(), 101);
+    assert_eq!(found[99], "t.yaml:101:3: flowLogs[99]: expected a map, found `x`");
+    assert_eq!(found[100], "t.yaml: 4900 more errors are not shown");
+}
+
+#[test]
 fn an_alias_stands_for_its_value() {
     let plan = plan(
         "flowLogs:\n  - name: a\n    filePath: /l/a\n    includeFilters: &web [{source_port: [\"80\"]}]\n  - name: b\n    filePath: \
@@ -88,7 +104,8 @@ fn the_form_of_the_file() {
         (
             "apiVersion: flowlog.io/v2\nflowLogs: []\n",
             &[
-                "t.yaml:1:13: apiVersion: expected `flowlog.io/v1`, found `flowlog.io/v2`",
+                "t.yaml:1:13: apiVersion: unknown version `flowlog.io/v2`; this flowlog knows flowlog.io/v1, flowlog.io/v1alpha1, \
+                 and Hubble's form, which has neither apiVersion nor kind",
                 "t.yaml:1:1: kind is missing; add `kind: FlowLogs`",
             ],
         ),

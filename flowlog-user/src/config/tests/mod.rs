@@ -4,23 +4,30 @@ mod files;
 mod filters;
 mod golden;
 mod hubble;
+mod in_pools;
 mod normal;
 mod owners;
+mod pools;
 mod recorded;
 mod refused;
 mod schema;
 mod tasks;
+mod twins;
+mod versions;
 mod watch;
 
-use super::document;
+use std::path::Path;
+
+use super::document::{self, Holds};
+use super::versions::DEFAULT_FOLDER;
 use crate::task::{Plan, Spec};
 use crate::tree::Problems;
 
 /// Reads a text as the file `t.yaml`.
 fn read(text: &str) -> (Vec<Spec>, Problems) {
     let mut problems = Problems::default();
-    let specs = document::read("t.yaml", text, &mut problems);
-    (specs, problems)
+    let content = document::read("t.yaml", text, Holds::Anything, Path::new(DEFAULT_FOLDER), &mut problems);
+    (content.tasks.into_iter().map(|spec| Spec::clone(&spec)).collect(), problems)
 }
 
 /// The plan of a text in which nothing is wrong.

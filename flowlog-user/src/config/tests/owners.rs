@@ -22,11 +22,17 @@ fn said(look: &Look) -> Vec<String> {
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     look.news
         .iter()
+        // Every file here is in Hubble's form.
+        .filter(|news| !matches!(news, News::Converted { .. }))
         .map(|news| match news {
             News::Accepted { file, .. } => format!("accepted {}", name(file)),
             News::Rejected { file, .. } => format!("rejected {}", name(file)),
+            News::Converted { file, form, .. } => format!("converted {} from {}", name(file), form.name()),
             News::Restored { file, .. } => format!("restored {}", name(file)),
             News::Gone { file } => format!("gone {}", name(file)),
+            News::Noticed { file, warnings, refused } => {
+                format!("noticed {}: {} warnings, {} refused", name(file), warnings.len(), refused.len())
+            }
         })
         .collect()
 }

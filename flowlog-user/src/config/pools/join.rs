@@ -1,0 +1,162 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::ranges::range_shown;
+use super::{Defined, PoolForm};
+use crate::limits::POOL_BLOCKS_MAX;
+use crate::record::Pools;
+use crate::tree::Problem;
+
+/// The pools of all files.
+#[derive(Clone, Debug, Default)]
+pub struct Joined {
+    /// As one division of the address space.
+    pub pools: Arc<Pools>,
+    /// Those that are in force, by name, with their files.
+    pub defined: BTreeMap<Box<str>, (PathBuf, Defined)>,
+    /// Pools that are not in force because somebody else has their name.
+    pub refused: Vec<Problem>,
+    /// What is allowed and worth knowing.
+    pub warnings: Vec<Problem>,
+}
+
+/// Pairs of overlapping pools of which each is told.
+const OVERLAPS_TOLD: usize = 20;
+
+/// Joins the pools of files, given in byte order. Of Cilium's two versions of a pool the newer one counts. Of other pools
+/// of one name that which is in force stays, and of new ones the first counts.
+pub(in crate::config) fn join<'a>(
+    files: impl IntoIterator<Item = (&'a Path, &'a [Defined])>,
+    now: &Joined,
+) -> Joined {
+    let mut joined = Joined::default();
+    let mut by_name: BTreeMap<&str, Vec<(&Path, &Defined)>> = BTreeMap::new();
+    for (file, pools) in files {
+        for defined in pools {
+            by_name.entry(&defined.pool.name).or_default().push((file, defined));
+        }
+    }
+    let mut blocks = 0;
+    for (name, all) in by_name {
+        let Some((file, winner)) = counts(&all, now.defined.get(name)) else { continue };
+        for (_, other) in all.iter().filter(|(_, other)| !std::ptr::eq(*other, winner)) {
+            joined.tell(winner, other);
+        }
+        blocks += winner.pool.blocks.len();
+        if blocks > POOL_BLOCKS_MAX {
+            let message = format!(
+                "all pools together have at most {POOL_BLOCKS_MAX} CIDRs and ranges; this one is left out"
+            );
+            joined.refused.push(Problem { place: winner.place.clone(), message });
+            continue;
+        }
+        joined.defined.insert(name.into(), (file.to_owned(), winner.clone()));
+    }
+    let all: Vec<_> = joined.defined.values().map(|(_, defined)| defined.pool.clone()).collect();
+    joined.pools = Arc::new(Pools::new(all));
+    joined.overlaps();
+    joined
+}
+
+/// Which of several definitions of a name counts.
+fn counts<'a>(
+    all: &[(&'a Path, &'a Defined)],
+    before: Option<&(PathBuf, Defined)>,
+) -> Option<(&'a Path, &'a Defined)> {
+    let in_force = |(file, defined): &&(&'a Path, &'a Defined)| {
+        before.is_some_and(|(own, old)| own == file && old.form.is_ciliums() == defined.form.is_ciliums())
+    };
+    let (_, first) = all.iter().find(in_force).or(all.first())?;
+    let same_kind = |defined: &Defined| defined.form.is_ciliums() == first.form.is_ciliums();
+    let newest = all
+        .iter()
+        .map(|(_, defined)| *defined)
+        .filter(|defined| same_kind(defined))
+        .map(|one| one.form)
+        .max();
+    let mut best = all.iter().filter(|(_, defined)| Some(defined.form) == newest);
+    best.clone().find(in_force).or(best.next()).copied()
+}
+
+impl PoolForm {
+    const fn is_ciliums(self) -> bool {
+        matches!(self, Self::CiliumV2alpha1 | Self::CiliumV2)
+    }
+}
+
+impl Joined {
+    /// Two definitions of one name.
+    fn tell(&mut self, winner: &Defined, other: &Defined) {
+        let (name, spot) = (&winner.pool.name, winner.place.spot());
+        let place = other.place.clone();
+        if winner.form.is_ciliums() && other.form < winner.form {
+            let difference = match difference(winner, other) {
+                None => "it says the same".to_owned(),
+                Some(difference) => format!("they differ: {difference}"),
+            };
+            let message = format!(
+                "pool `{name}` is there as {} at {spot} too, which counts; {difference}; remove this one when no older Cilium \
+                 needs it",
+                winner.form
+            );
+            self.warnings.push(Problem { place, message });
+        } else {
+            let message =
+                format!("pool `{name}` is defined at {spot} already; choose another name or remove one");
+            self.refused.push(Problem { place, message });
+        }
+    }
+
+    fn overlaps(&mut self) {
+        let overlaps = self.pools.overlaps();
+        for overlap in overlaps.iter().take(OVERLAPS_TOLD) {
+            let Some((_, winner)) = self.defined.get(&overlap.winner) else { continue };
+            let why = if overlap.same { "whose name comes first" } else { "whose prefix is longer" };
+            let message = format!(
+                "pools `{}` and `{}` both have {}: it belongs to `{}`, {why}",
+                overlap.winner, overlap.loser, overlap.prefix, overlap.winner
+            );
+            self.warnings.push(Problem { place: winner.place.clone(), message });
+        }
+        if let (Some(more), Some(overlap)) =
+            (overlaps.len().checked_sub(OVERLAPS_TOLD), overlaps.get(OVERLAPS_TOLD))
+            && let Some((_, winner)) = self.defined.get(&overlap.winner)
+        {
+            let message =
+                format!("{more} more pairs of pools overlap; the longer prefix counts, then the name");
+            self.warnings.push(Problem { place: winner.place.clone(), message });
+        }
+    }
+}
+
+/// What two definitions of a pool do not agree about.
+fn difference(newer: &Defined, older: &Defined) -> Option<String> {
+    let texts = |defined: &Defined| -> Vec<String> {
+        let mut texts: Vec<String> = defined.blocks_shown().collect();
+        texts.sort_unstable();
+        texts
+    };
+    let (new, old) = (texts(newer), texts(older));
+    let only = |these: &[String], those: &[String]| -> String {
+        let only: Vec<&str> =
+            these.iter().filter(|text| !those.contains(text)).map(String::as_str).take(8).collect();
+        if only.is_empty() { "nothing more".into() } else { only.join(", ") }
+    };
+    (new != old)
+        .then(|| format!("{} has {}, {} has {}", newer.form, only(&new, &old), older.form, only(&old, &new)))
+}
+
+impl Defined {
+    /// Its CIDRs and ranges as texts.
+    pub fn blocks_shown(&self) -> impl Iterator<Item = String> + '_ {
+        self.pool.blocks.iter().map(|block| {
+            let mut text = range_shown(block.is_v4, block.range);
+            for (at, range) in block.reserved.iter().enumerate() {
+                text += if at == 0 { " without " } else { " and " };
+                text += &range_shown(block.is_v4, *range);
+            }
+            text
+        })
+    }
+}

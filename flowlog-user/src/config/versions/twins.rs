@@ -1,0 +1,73 @@
+//! Two forms of one task: the newer one is the truth, and what they do not agree about is said.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use super::Form;
+use crate::task::Spec;
+use crate::tree::Problem;
+use crate::write::Definition;
+
+/// An older form of a task that is there as v1 too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::config) struct Twin {
+    /// The older file.
+    pub(in crate::config) file: PathBuf,
+    /// Its form.
+    pub(in crate::config) form: Form,
+    /// What the two do not agree about; `None` when nothing.
+    pub(in crate::config) difference: Option<String>,
+    /// The same as a warning, at the place of the older one.
+    pub(in crate::config) warning: Option<Problem>,
+}
+
+impl Twin {
+    pub(in crate::config) fn new(file: PathBuf, form: Form, older: &Spec, newer: &Spec) -> Self {
+        let difference = (!same(older, newer)).then(|| difference(older, newer));
+        let warning = difference.as_ref().map(|difference| Problem {
+            place: older.place.clone(),
+            message: format!(
+                "task `{}` is there as {} at {} too, which counts, and this one says something else: {difference}; make them \
+                 agree, or remove this one",
+                older.name,
+                Form::V1,
+                newer.place.spot()
+            ),
+        });
+        Self { file, form, difference, warning }
+    }
+}
+
+/// Whether two tasks do the same, however they were written.
+pub(in crate::config) fn same(one: &Spec, other: &Spec) -> bool {
+    let bare = |spec: &Spec| {
+        let mut spec = spec.clone();
+        spec.file.definition = Definition::default();
+        spec
+    };
+    one.name == other.name && bare(one).differences(&bare(other)).is_empty()
+}
+
+/// Characters of a value that are shown.
+const CHARS_MAX: usize = 200;
+
+/// What two tasks do not agree about, key by key as they were written.
+pub(in crate::config) fn difference(older: &Spec, newer: &Spec) -> String {
+    let keys = |spec: &Spec| -> Map<String, Value> {
+        serde_json::from_str(&spec.file.definition.0).unwrap_or_default()
+    };
+    let (old, new) = (keys(older), keys(newer));
+    let mut all: Vec<&String> = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key))).collect();
+    all.retain(|key| old.get(*key) != new.get(*key));
+    let shown = |value: Option<&Value>| match value {
+        None => "nothing".to_owned(),
+        Some(value) => {
+            let text = value.to_string();
+            let cut = text.char_indices().nth(CHARS_MAX).map(|(at, _)| at);
+            cut.and_then(|at| text.get(..at)).map_or(text.clone(), |start| format!("{start}…"))
+        }
+    };
+    let lines = all.iter().map(|key| format!("`{key}`: -{} +{}", shown(old.get(*key)), shown(new.get(*key))));
+    lines.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,101 @@
+//! Connections that were open when tasks joined a cadence: the next record of each is divided, so that what was counted
+//! before goes only to the tasks that ran before.
+
+use std::collections::HashMap;
+
+use flowlog_abi::Report;
+
+use crate::clock::Clock;
+use crate::limits::DIVIDED_MAX;
+use crate::record::{Event, Flow, Joined};
+
+/// What of one direction had been counted when tasks joined.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    cadence: u8,
+    direction: usize,
+    change: u32,
+    /// Totals by then.
+    packets: u64,
+    bytes: u64,
+    /// The last packet by then, nanoseconds since the Unix epoch.
+    after_ns: i64,
+}
+
+/// The connections, as long as a record of theirs is to be divided.
+#[derive(Debug, Default)]
+pub(super) struct Divided {
+    marks: HashMap<u64, Vec<Mark>>,
+    count: usize,
+}
+
+impl Divided {
+    /// Tasks join the cadence with this change; the connection stands as reported.
+    pub(super) fn divide(&mut self, report: &Report, cadence: u8, change: u32, clock: Clock) {
+        let room = DIVIDED_MAX.saturating_sub(self.count);
+        if room < report.directions.len() {
+            return;
+        }
+        let marks = self.marks.entry(report.connection).or_default();
+        for (direction, side) in report.directions.iter().enumerate() {
+            let after_ns = clock.to_wall_ns(side.last_ns);
+            marks.push(Mark {
+                cadence,
+                direction,
+                change,
+                packets: side.packets,
+                bytes: side.bytes,
+                after_ns,
+            });
+            self.count += 1;
+        }
+    }
+
+    /// Hands a record on: to all tasks of its cadence, or divided.
+    pub(super) fn take(
+        &mut self,
+        flow: Option<Flow>,
+        direction: usize,
+        out: &mut Vec<Flow>,
+        divided: &mut Vec<Flow>,
+    ) {
+        let Some(flow) = flow else { return };
+        // Hardly ever is there any.
+        if self.marks.is_empty() {
+            return out.push(flow);
+        }
+        let Some(marks) = self.marks.get_mut(&flow.connection) else { return out.push(flow) };
+        let concerns = |mark: &Mark| mark.cadence == flow.cadence && mark.direction == direction;
+        let before = flow.packets_total.saturating_sub(flow.packets);
+        let (mine, others): (Vec<_>, Vec<_>) = marks.drain(..).partition(concerns);
+        self.count -= mine.len();
+        *marks = others;
+        if marks.is_empty() {
+            self.marks.remove(&flow.connection);
+        }
+        // A mark at which nothing was pending divides nothing.
+        let mut mine = mine.into_iter().filter(|mark| mark.packets > before).peekable();
+        let Some(first) = mine.peek() else { return out.push(flow) };
+        divided.push(Flow { joined: Joined { from: 0, before: first.change }, ..flow });
+        while let Some(mark) = mine.next() {
+            let until = mine.peek().map_or(u32::MAX, |next| next.change);
+            let packets = flow.packets_total.saturating_sub(mark.packets);
+            let bytes = flow.bytes_total.saturating_sub(mark.bytes);
+            // Nothing is written that says nothing new, but for an end.
+            if packets > 0 || flow.event == Event::End {
+                let joined = Joined { from: mark.change, before: until };
+                // Which packet was the first after that is not known.
+                let first_seen_ns = flow.first_seen_ns.max(mark.after_ns).min(flow.last_seen_ns);
+                divided.push(Flow { joined, packets, bytes, first_seen_ns, ..flow });
+            }
+        }
+    }
+
+    /// The connection is over.
+    pub(super) fn forget(&mut self, connection: u64) {
+        if self.marks.is_empty() {
+            return;
+        }
+        self.count -= self.marks.remove(&connection).map_or(0, |marks| marks.len());
+    }
+}

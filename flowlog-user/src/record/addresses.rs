@@ -1,0 +1,192 @@
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use super::rules::Prefix;
+
+/// A set of addresses as ranges. IPv4 and IPv4-mapped IPv6 addresses are different ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AddressSet {
+    v4: Ranges<u32>,
+    v6: Ranges<u128>,
+}
+
+/// Ranges in order, none of which touches the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Ranges<N> {
+    firsts: Vec<N>,
+    lasts: Vec<N>,
+}
+
+/// Where the IPv4-mapped addresses begin (`::ffff:0.0.0.0`).
+const MAPPED: u128 = 0xffff_0000_0000;
+
+impl AddressSet {
+    /// Of ranges with both their ends, in any order; IPv4 addresses as numbers and IPv6 addresses as numbers.
+    #[must_use]
+    pub fn new(v4: Vec<(u32, u32)>, v6: Vec<(u128, u128)>) -> Self {
+        Self { v4: Ranges::new(v4, |n| n.checked_add(1)), v6: Ranges::new(v6, |n| n.checked_add(1)) }
+    }
+
+    /// Of all addresses of several sets.
+    #[must_use]
+    pub fn union<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
+        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        for set in sets {
+            v4.extend(set.v4.iter());
+            v6.extend(set.v6.iter());
+        }
+        Self::new(v4, v6)
+    }
+
+    /// Whether an address lies in it.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => self.v4.contains(address.to_bits()),
+            IpAddr::V6(address) => self.v6.contains(address.to_bits()),
+        }
+    }
+
+    /// Whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.v4.firsts.is_empty() && self.v6.firsts.is_empty()
+    }
+
+    /// Prefixes that hold every address of the set, at most `max` of them (but one, if there is anything): the set itself
+    /// where so many suffice, else more than it, never less.
+    #[must_use]
+    pub fn cover(&self, max: usize) -> BTreeSet<Prefix> {
+        let ranges: Vec<(u128, u128)> = self
+            .v4
+            .iter()
+            .map(|(first, last)| (MAPPED | u128::from(first), MAPPED | u128::from(last)))
+            .chain(self.v6.iter())
+            .collect();
+        let mut exact = BTreeSet::new();
+        for (first, last) in &ranges {
+            split(*first, *last, |prefix| exact.insert(prefix));
+            if exact.len() > max {
+                break;
+            }
+        }
+        if exact.len() <= max {
+            return exact;
+        }
+        // The prefix around each range, and then ever shorter ones.
+        let mut wide: BTreeSet<Prefix> = ranges.iter().map(|(first, last)| around(*first, *last)).collect();
+        let mut length = 128;
+        while wide.len() > max && length > 0 {
+            length -= 1;
+            wide = wide.iter().map(|prefix| prefix.cut(length.min(prefix.length))).collect();
+        }
+        wide
+    }
+}
+
+impl<N: Copy + Ord> Ranges<N> {
+    fn new(mut ranges: Vec<(N, N)>, next: impl Fn(N) -> Option<N>) -> Self {
+        ranges.sort_unstable();
+        let mut joined = Self { firsts: Vec::new(), lasts: Vec::new() };
+        for (first, last) in ranges {
+            match joined.lasts.last_mut() {
+                Some(end) if next(*end).is_none_or(|after| first <= after) => *end = (*end).max(last),
+                _ => {
+                    joined.firsts.push(first);
+                    joined.lasts.push(last);
+                }
+            }
+        }
+        joined
+    }
+
+    fn contains(&self, number: N) -> bool {
+        let after = self.firsts.partition_point(|first| *first <= number);
+        after.checked_sub(1).and_then(|at| self.lasts.get(at)).is_some_and(|last| number <= *last)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (N, N)> + '_ {
+        self.firsts.iter().copied().zip(self.lasts.iter().copied())
+    }
+}
+
+/// The fewest prefixes that are exactly this range, in order; the function is given each.
+pub(super) fn split<T>(first: u128, last: u128, mut give: impl FnMut(Prefix) -> T) {
+    let mut at = first;
+    loop {
+        // As long as what begins here may be, and as what is left.
+        let room = (last - at).checked_add(1).map_or(128, u128::ilog2);
+        let size = at.trailing_zeros().min(room);
+        give(Prefix { length: length(128 - size), bits: at });
+        let end = at | !u128::MAX.checked_shl(size).unwrap_or(0);
+        if end >= last {
+            return;
+        }
+        at = end + 1;
+    }
+}
+
+/// The longest prefix that holds both.
+fn around(first: u128, last: u128) -> Prefix {
+    Prefix { length: 128, bits: first }.cut(length((first ^ last).leading_zeros()))
+}
+
+fn length(bits: u32) -> u8 {
+    u8::try_from(bits).unwrap_or(128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn set(v4: &[(u32, u32)]) -> AddressSet {
+        AddressSet::new(v4.to_vec(), Vec::new())
+    }
+
+    #[test]
+    fn a_range_is_the_prefixes_it_is_made_of() {
+        let lengths = |first: u32, last: u32| -> Vec<u8> {
+            set(&[(first, last)]).cover(100).iter().map(|prefix| prefix.length).collect()
+        };
+        assert_eq!(lengths(0x0a00_0000, 0x0a00_00ff), [120]);
+        let mut of_five_to_nine = lengths(5, 9);
+        of_five_to_nine.sort_unstable();
+        assert_eq!(of_five_to_nine, [127, 127, 128], "5, 6-7, 8-9");
+        assert_eq!(lengths(0, u32::MAX), [96]);
+        let all = AddressSet::new(Vec::new(), vec![(0, u128::MAX)]);
+        assert_eq!(all.cover(1), BTreeSet::from([Prefix { length: 0, bits: 0 }]));
+        assert_eq!(AddressSet::default().cover(0), BTreeSet::new());
+    }
+
+    #[test]
+    fn families_are_apart() {
+        let v4 = set(&[(0x0a00_0001, 0x0a00_0001)]);
+        assert!(v4.contains("10.0.0.1".parse().unwrap()));
+        assert!(!v4.contains("::ffff:10.0.0.1".parse().unwrap()));
+        let v6 = AddressSet::new(Vec::new(), vec![(MAPPED, MAPPED | 0xffff_ffff)]);
+        assert!(!v6.contains("10.0.0.1".parse().unwrap()) && !v6.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn a_cover_holds_the_set_and_is_it_where_there_is_room(
+            ranges in prop::collection::vec((0_u32..600, 0_u32..40), 0..12),
+            max in 0_usize..40,
+        ) {
+            let ranges: Vec<(u32, u32)> = ranges.into_iter().map(|(first, more)| (first, first + more)).collect();
+            let of = set(&ranges);
+            let cover = of.cover(max);
+            prop_assert!(cover.len() <= max.max(1));
+            let exact = of.cover(usize::MAX);
+            for number in 0..700_u32 {
+                let inside = ranges.iter().any(|(first, last)| (*first..=*last).contains(&number));
+                prop_assert_eq!(of.contains(std::net::Ipv4Addr::from_bits(number).into()), inside);
+                let bits = MAPPED | u128::from(number);
+                let within = |of: &BTreeSet<Prefix>| of.iter().any(|one| one.bits == Prefix { length: 128, bits }.cut(one.length).bits);
+                prop_assert_eq!(within(&exact), inside);
+                prop_assert!(!inside || within(&cover));
+            }
+        }
+    }
+}

@@ -1,0 +1,312 @@
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::AddressSet;
+use super::addresses::split;
+
+/// A named part of the address space, as it was written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Unique.
+    pub name: Box<str>,
+    /// What it is made of.
+    pub blocks: Vec<Block>,
+}
+
+/// Prefixes or ranges are what a pool is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// IPv4, or else IPv6; addresses are numbers of that family.
+    pub is_v4: bool,
+    /// First and last address.
+    pub range: (u128, u128),
+    /// Ranges within it that are reserved.
+    pub reserved: Vec<(u128, u128)>,
+}
+
+/// To which pool an address belongs, and whether to a reserved part of it; a number of a [`Pools`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolTag(u32);
+
+impl PoolTag {
+    /// To none.
+    pub const NONE: Self = Self(0);
+
+    fn new(pool: usize, reserved: bool) -> Self {
+        u32::try_from(pool).map_or(Self::NONE, |pool| Self((pool + 1) << 1 | u32::from(reserved)))
+    }
+
+    /// The place of its texts.
+    const fn index(self) -> Option<usize> {
+        (self.0 as usize).checked_sub(2)
+    }
+}
+
+/// All pools as one division of the address space: an address belongs to the pool with the longest prefix around it, and
+/// of pools with the same prefix to that whose name comes first. A range counts as the prefixes it is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pools {
+    /// In their order, two labels of each: of the pool, and of its reserved part.
+    labels: Vec<Box<str>>,
+    v4: Division<u32>,
+    v6: Division<u128>,
+    /// What of each pool, in the order of labels.
+    sets: Vec<AddressSet>,
+    overlaps: Vec<Overlap>,
+}
+
+/// Two pools have the same addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// Whose they are.
+    pub winner: Box<str>,
+    /// Who has them too.
+    pub loser: Box<str>,
+    /// The first such prefix, as text.
+    pub prefix: Box<str>,
+    /// Both have this very prefix, so that the name decides.
+    pub same: bool,
+}
+
+/// What stands before a pool's name in a label.
+const LABEL: &str = "pool:";
+
+/// Where the tag changes: each part begins at its start and ends before the next one's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Division<N> {
+    starts: Vec<N>,
+    tags: Vec<PoolTag>,
+}
+
+/// A prefix of a pool.
+struct Piece<'a> {
+    first: u128,
+    last: u128,
+    length: u8,
+    pool: usize,
+    reserved: &'a [(u128, u128)],
+}
+
+impl Pools {
+    /// Divides the address space; names are unique.
+    #[must_use]
+    pub fn new(mut pools: Vec<Pool>) -> Self {
+        pools.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        let labels = pools.iter().flat_map(|pool| {
+            [format!("{LABEL}{}", pool.name).into(), format!("{LABEL}{}=reserved", pool.name).into()]
+        });
+        let mut of = Self { labels: labels.collect(), ..Self::default() };
+        let mut overlaps = BTreeMap::new();
+        let mut v4 = divide(&pools, true, &mut overlaps);
+        v4.retain(|(start, _)| *start <= u128::from(u32::MAX));
+        let v6 = divide(&pools, false, &mut overlaps);
+        of.overlaps = overlaps.into_values().collect();
+        let mut parts: Vec<Parts> = vec![Parts::default(); of.labels.len()];
+        for ((first, tag), end) in with_ends(&v4, u128::from(u32::MAX)) {
+            if let (Ok(first), Ok(last)) = (u32::try_from(first), u32::try_from(end))
+                && let Some((v4, _)) = tag.index().and_then(|at| parts.get_mut(at))
+            {
+                v4.push((first, last));
+            }
+        }
+        for ((first, tag), end) in with_ends(&v6, u128::MAX) {
+            if let Some((_, v6)) = tag.index().and_then(|at| parts.get_mut(at)) {
+                v6.push((first, end));
+            }
+        }
+        of.sets = parts.into_iter().map(|(v4, v6)| AddressSet::new(v4, v6)).collect();
+        of.v4 = Division {
+            starts: v4.iter().filter_map(|(start, _)| u32::try_from(*start).ok()).collect(),
+            tags: v4.iter().map(|(_, tag)| *tag).collect(),
+        };
+        let (starts, tags) = v6.into_iter().unzip();
+        of.v6 = Division { starts, tags };
+        of
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The pool an address belongs to.
+    #[must_use]
+    pub fn tag(&self, address: IpAddr) -> PoolTag {
+        match address {
+            IpAddr::V4(address) => self.v4.tag(address.to_bits()),
+            IpAddr::V6(address) => self.v6.tag(address.to_bits()),
+        }
+    }
+
+    /// The label of an address with this tag: `pool:green`, and `pool:green=reserved` in the reserved part.
+    #[must_use]
+    pub fn label(&self, tag: PoolTag) -> Option<&str> {
+        self.labels.get(tag.index()?).map(AsRef::as_ref)
+    }
+
+    /// The names in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.labels.iter().step_by(2).filter_map(|label| label.strip_prefix(LABEL))
+    }
+
+    /// The addresses that belong to a pool: those that are not reserved, and those that are. `None` where there is no such
+    /// pool.
+    #[must_use]
+    pub fn addresses(&self, name: &str) -> Option<[&AddressSet; 2]> {
+        let name_of = |label: &str| label.strip_prefix(LABEL).unwrap_or_default().cmp(name);
+        let (mut low, mut high) = (0, self.labels.len() / 2);
+        while low < high {
+            let at = low.midpoint(high);
+            match name_of(self.labels.get(at * 2)?) {
+                std::cmp::Ordering::Less => low = at + 1,
+                std::cmp::Ordering::Greater => high = at,
+                std::cmp::Ordering::Equal => {
+                    return Some([self.sets.get(at * 2)?, self.sets.get(at * 2 + 1)?]);
+                }
+            }
+        }
+        None
+    }
+
+    /// Pools that have the same addresses, each two once, by name.
+    #[must_use]
+    pub fn overlaps(&self) -> &[Overlap] {
+        &self.overlaps
+    }
+}
+
+/// Ranges of IPv4 and of IPv6.
+type Parts = (Vec<(u32, u32)>, Vec<(u128, u128)>);
+
+impl<N: Copy + Ord> Division<N> {
+    fn tag(&self, number: N) -> PoolTag {
+        let after = self.starts.partition_point(|start| *start <= number);
+        after.checked_sub(1).and_then(|at| self.tags.get(at)).copied().unwrap_or(PoolTag::NONE)
+    }
+}
+
+/// Each start with the last number before the next.
+fn with_ends(starts: &[(u128, PoolTag)], last: u128) -> impl Iterator<Item = ((u128, PoolTag), u128)> + '_ {
+    let ends = starts.iter().skip(1).map(|(next, _)| next.saturating_sub(1)).chain([last]);
+    starts.iter().copied().zip(ends)
+}
+
+/// The starts of the parts of one family.
+fn divide(
+    pools: &[Pool],
+    is_v4: bool,
+    overlaps: &mut BTreeMap<(usize, usize), Overlap>,
+) -> Vec<(u128, PoolTag)> {
+    let mut pieces = Vec::new();
+    for (number, pool) in pools.iter().enumerate() {
+        for block in pool.blocks.iter().filter(|block| block.is_v4 == is_v4) {
+            let (first, last) = block.range;
+            split(first, last, |prefix| {
+                let size = 128 - u32::from(prefix.length);
+                let last = prefix.bits | !u128::MAX.checked_shl(size).unwrap_or(0);
+                let (first, length) = (prefix.bits, prefix.length);
+                pieces.push(Piece { first, last, length, pool: number, reserved: &block.reserved });
+            });
+        }
+    }
+    // A prefix comes before those within it; of equal ones the last counts, so the first name comes last.
+    pieces.sort_by_key(|piece| (piece.first, piece.length, usize::MAX - piece.pool));
+    let mut parts = Starts { starts: vec![(0, PoolTag::NONE)], ended: false };
+    let mut open: Vec<&Piece<'_>> = Vec::new();
+    for piece in &pieces {
+        while let Some(top) = open.pop_if(|top| top.last < piece.first) {
+            parts.close(top, open.last().copied());
+        }
+        if let Some(top) = open.last().filter(|top| top.pool != piece.pool) {
+            let pair = (piece.pool.min(top.pool), piece.pool.max(top.pool));
+            overlaps.entry(pair).or_insert_with(|| overlap(pools, piece, top, is_v4));
+        }
+        parts.begin(piece);
+        open.push(piece);
+    }
+    while let Some(top) = open.pop() {
+        parts.close(top, open.last().copied());
+    }
+    parts.starts
+}
+
+fn overlap(pools: &[Pool], winner: &Piece<'_>, loser: &Piece<'_>, is_v4: bool) -> Overlap {
+    let name = |piece: &Piece<'_>| pools.get(piece.pool).map(|pool| pool.name.clone()).unwrap_or_default();
+    let prefix = if is_v4 {
+        let address = std::net::Ipv4Addr::from_bits(u32::try_from(winner.first).unwrap_or(0));
+        format!("{address}/{}", winner.length.saturating_sub(96))
+    } else {
+        format!("{}/{}", std::net::Ipv6Addr::from_bits(winner.first), winner.length)
+    };
+    let same = winner.length == loser.length;
+    Overlap { winner: name(winner), loser: name(loser), prefix: prefix.into(), same }
+}
+
+/// Parts in the making.
+struct Starts {
+    starts: Vec<(u128, PoolTag)>,
+    /// The last address has been passed.
+    ended: bool,
+}
+
+impl Starts {
+    fn push(&mut self, at: u128, tag: PoolTag) {
+        if self.ended {
+            return;
+        }
+        match self.starts.last_mut() {
+            Some(last) if last.0 == at => last.1 = tag,
+            Some(last) if last.1 == tag => return,
+            _ => self.starts.push((at, tag)),
+        }
+        // Overwriting a start can make it equal to the one before.
+        if let [.., before, last] = self.starts.as_slice()
+            && before.1 == last.1
+        {
+            self.starts.pop();
+        }
+    }
+
+    /// A prefix begins: its reserved parts are known from here on, and whatever begins later lies over them.
+    fn begin(&mut self, piece: &Piece<'_>) {
+        self.lay(piece, piece.first);
+    }
+
+    /// A prefix has ended, and the one around it goes on.
+    fn close(&mut self, piece: &Piece<'_>, around: Option<&Piece<'_>>) {
+        // What was laid ahead for the closed one ends with it.
+        let Some(after) = piece.last.checked_add(1) else {
+            self.ended = true;
+            return;
+        };
+        match around {
+            Some(around) if around.last >= after => self.lay(around, after),
+            Some(_) => {}
+            None => self.push(after, PoolTag::NONE),
+        }
+    }
+
+    /// Says what a prefix is from `at` on, until its end or until something is laid over it.
+    fn lay(&mut self, piece: &Piece<'_>, at: u128) {
+        while self.starts.last().is_some_and(|(start, _)| *start > at) {
+            self.starts.pop();
+        }
+        let reserved =
+            |number: u128| piece.reserved.iter().any(|(first, last)| (*first..=*last).contains(&number));
+        self.push(at, PoolTag::new(piece.pool, reserved(at)));
+        let mut edges: Vec<u128> = Vec::new();
+        for (first, last) in piece.reserved {
+            edges.push(*first);
+            edges.extend(last.checked_add(1));
+        }
+        edges.sort_unstable();
+        for edge in edges.into_iter().filter(|edge| *edge > at && *edge <= piece.last) {
+            self.push(edge, PoolTag::new(piece.pool, reserved(edge)));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "pools_tests.rs"]
+mod tests;

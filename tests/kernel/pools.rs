@@ -1,0 +1,100 @@
+//! Pools of addresses under a running daemon: filter, label and the kernel's rules follow them.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use flowlog_tests::daemon::Daemon;
+use flowlog_tests::netns::{FAR, FAR6, Pair};
+use flowlog_tests::records::all;
+use flowlog_tests::traffic::udp;
+
+/// A pool whose manifest is Cilium's; `reserved` is a range, or empty.
+fn manifest(name: &str, cidr: &str, reserved: &str) -> String {
+    let family = if cidr.contains(':') { "ipv6" } else { "ipv4" };
+    let range = if reserved.is_empty() { String::new() } else { format!(", reservedRange: '{reserved}'") };
+    format!(
+        "apiVersion: cilium.io/v2\nkind: CiliumPodIPPool\nmetadata: {{name: {name}}}\nspec: {{{family}: {{maskSize: 32, cidrs: \
+         [{{cidr: '{cidr}'{range}}}]}}}}\n"
+    )
+}
+
+#[test]
+fn a_pool_s_records_carry_its_label_and_no_others_are_kept() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| -> PathBuf { folder.path().join(name) };
+    for name in ["tasks", "logs", "pools"] {
+        fs::create_dir(path(name))?;
+    }
+    let pair = Pair::new(false)?;
+    let logs = path("logs");
+    fs::write(
+        path("tasks").join("a.yaml"),
+        format!(
+            "flowLogs:\n- {{name: green, filePath: {0}/green.log, where: {{destination_pool: [green]}}}}\n- {{name: open, filePath: \
+             {0}/open.log, where: {{destination_pool: [green, '!green=reserved']}}}}\n",
+            logs.display()
+        ),
+    )?;
+    // Of the other end the whole address, so that the kernel can reject whatever else is sent.
+    let green = path("pools").join("green.yaml");
+    fs::write(&green, manifest("green", &format!("{FAR}/32"), &format!("{FAR}-{FAR}")))?;
+    let pools = path("pools");
+    let mut daemon =
+        Daemon::start(&pair.near, &path("tasks"), &logs, &["--pools", pools.to_str().context("plain")?])?;
+    let reserved = udp(&pair, format!("{FAR}:7001").parse()?, 5, 100)?;
+    let other = udp(&pair, format!("[{FAR6}]:7002").parse()?, 5, 100)?;
+
+    // The reserved range goes: the same address is open now.
+    fs::write(&green, manifest("green", &format!("{FAR}/32"), ""))?;
+    daemon.wait_for("the tasks have changed")?;
+    let open = udp(&pair, format!("{FAR}:7003").parse()?, 5, 100)?;
+
+    // The pool is the other family's.
+    fs::write(&green, manifest("green", &format!("{FAR6}/128"), ""))?;
+    daemon.wait_for("the tasks have changed")?;
+    let gone = udp(&pair, format!("{FAR}:7004").parse()?, 5, 100)?;
+    let six = udp(&pair, format!("[{FAR6}]:7005").parse()?, 5, 100)?;
+
+    // The pool is removed: the tasks stay as they were, and it is said.
+    fs::remove_file(&green)?;
+    let said = daemon.wait_for("it goes on as it was")?;
+    ensure!(said.contains("no pool `green` is defined"), "{said}");
+    let still = udp(&pair, format!("[{FAR6}]:7006").parse()?, 5, 100)?;
+    let ended = daemon.stop()?;
+    ended.check()?;
+
+    let labels = |stem: &str, port: u16| -> Result<Vec<String>> {
+        let of_port = |record: &flowlog_tests::records::Record| {
+            record.0["flow"]["l4"]["UDP"]["destination_port"] == port
+        };
+        let records = all(&logs, stem)?;
+        Ok(records
+            .iter()
+            .filter(|record| of_port(record))
+            .map(|record| record.0["flow"]["destination"]["labels"].to_string())
+            .collect())
+    };
+    for (task, made, expected) in [
+        ("green-", &reserved, Some(r#"["pool:green=reserved","reserved:unmanaged"]"#)),
+        ("open-", &reserved, None),
+        ("green-", &other, None),
+        ("green-", &open, Some(r#"["pool:green","reserved:unmanaged"]"#)),
+        ("open-", &open, Some(r#"["pool:green","reserved:unmanaged"]"#)),
+        ("green-", &gone, None),
+        ("green-", &six, Some(r#"["pool:green","reserved:unmanaged"]"#)),
+        ("open-", &six, Some(r#"["pool:green","reserved:unmanaged"]"#)),
+    ] {
+        let found = labels(task, made.server.port())?;
+        let right = match expected {
+            None => found.is_empty(),
+            Some(label) => found.first().is_some_and(|first| first == label),
+        };
+        ensure!(right, "{task} {made:?}: {found:?}");
+    }
+    ensure!(!labels("green-", still.server.port())?.is_empty(), "the task did not go on");
+    // Datagrams to addresses of no pool were not even counted; some may have come while the rules were wider.
+    let rejected = ended.number("/packets/rejected/packets")?;
+    ensure!(rejected >= 5, "{}", ended.ledger);
+    Ok(())
+}
