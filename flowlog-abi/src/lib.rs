@@ -151,6 +151,8 @@ pub mod names {
     /// Floors for measurements: nothing at all, and the least that any flow counter must do. The daemon never loads
     /// them.
     pub const BENCH_PROGRAMS: [&str; 2] = ["fl_bench_empty", "fl_bench_ref"];
+    /// Runs another program over packets from many sources in turn; for measurements only.
+    pub const BENCH_TURN: &str = "fl_bench_turn";
     /// Most keys in one run of [`MARK_PROGRAM`]: test-run data holds about 3,500 bytes.
     pub const MARK_KEYS_MAX: usize = 80;
     /// Global u64: nanoseconds between two reports of a connection while traffic flows.

@@ -37,6 +37,19 @@ pub const WRITER_QUEUE_CHUNKS: usize = 256;
 /// Bytes of encoded records that may wait for one task's writer: 256 chunks of a busy node would be a gigabyte.
 pub const WRITER_QUEUE_BYTES: u64 = 64 << 20;
 
+/// Bytes of encoded records that may wait for the writers of all tasks together.
+pub const WRITER_QUEUES_BYTES: u64 = 256 << 20;
+
+/// Threads of all writers, and those that one file system may keep: a disk that hangs keeps a thread for each task that
+/// writes to it, until it is taken to hang for all of them.
+pub const WRITER_THREADS_MAX: usize = 512;
+/// See [`WRITER_THREADS_MAX`].
+pub const WRITER_THREADS_DEVICE_MAX: usize = 64;
+
+/// Milliseconds after which a writer's thread that has not come back does not count as moving: another one takes over
+/// what waits.
+pub const WRITER_STUCK_MS: u64 = 4;
+
 /// Bytes of a task file (YAML) that are read at most.
 pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
 
@@ -86,6 +99,9 @@ pub const CONFIG_POLL_MS: u64 = 5_000;
 
 /// Bytes that a regular expression of a filter may take when compiled.
 pub const REGEX_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes that the patterns of names in one field of a filter may have, as regular expressions: thousands of names.
+pub const NAME_PATTERNS_BYTES_MAX: usize = 256 << 10;
 
 /// Depth to which a regular expression may be nested.
 pub const REGEX_DEPTH_MAX: u32 = 250;

@@ -1,31 +1,31 @@
 //! Joins the rooms: flows in, each task's records out. The only file that names them all.
 //!
 //! In: batches of flows by cadence, with the node they were seen on. Out: chunks of whole records to the writer of each
-//! task. Flows are enriched once, and encoded once for each distinct mask and format, however many tasks
-//! share it.
+//! task. One classifier says which tasks want a flow; one that nobody wants costs nothing further. Others are enriched
+//! once, and encoded once for each distinct mask and format, however many tasks share it.
 
+mod lane;
+mod lines;
 mod stage;
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-
+use self::lane::{At, Kept, Lane, give_out, write};
+use self::lines::Lines;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::decode::Flows;
 use crate::encode;
 use crate::enrich::Enricher;
+use crate::filter::Classifier;
 use crate::limits::CADENCES_MAX;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
 use crate::record::{Flow, Foreign, Format, Node, Seen};
-use crate::task::{
-    Aggregator, Closing, Earlier, Finished, Overflow, Phase, Plan, Planned, RateLimit, Running, Spec,
-};
-use crate::write::{Chunk, Error, Roots};
+use crate::task::{Closing, Earlier, Finished, Overflow, Phase, Plan, Planned, Running, Spec};
+use crate::write::{Error, Roots};
 
 pub use stage::{Built, Seat, Stage, Swap};
 
@@ -38,30 +38,32 @@ pub struct Batch {
     pub node: Arc<Node>,
 }
 
-/// A task in the pipeline.
-#[derive(Debug)]
-struct Lane {
-    planned: Planned,
-    mask: usize,
-    kept: Kept,
-    running: Running,
-}
-
-/// What a task remembers from batch to batch.
+/// The tasks of one cadence.
 #[derive(Debug, Default)]
-struct Kept {
-    /// The change with which it joined its cadence.
-    joined: u32,
-    rate: Option<RateLimit>,
-    aggregator: Option<Aggregator>,
+struct Group {
+    classifier: Classifier,
+    /// The lane of each of the classifier's tasks; none where its file could not be opened.
+    lanes: Vec<Option<usize>>,
+    /// Records shown to them.
+    shown: u64,
 }
 
 /// The tasks, ready for batches.
 #[derive(Debug)]
 pub struct Pipeline {
     lanes: Vec<Lane>,
+    groups: [Group; CADENCES_MAX],
+    /// What shares lines: cadence, mask, format, and whether they are only added up.
     masks: Vec<(u8, Mask, Format, bool)>,
     lines: Vec<Lines>,
+    /// Lanes of tasks that have an end, and of those that add up.
+    ending: Vec<usize>,
+    adding: Vec<usize>,
+    /// Lanes that have taken something of the batch at hand, and tasks that want the flow at hand.
+    touched: Vec<usize>,
+    found: Vec<u32>,
+    /// When all counters were last brought up to date; nothing when they are.
+    unsettled_since: Option<Instant>,
     roots: Arc<Roots>,
     enricher: Enricher,
     overflow: Overflow,
@@ -81,11 +83,17 @@ pub struct Applied {
 impl Pipeline {
     /// No task yet.
     #[must_use]
-    pub const fn new(roots: Arc<Roots>, enricher: Enricher, overflow: Overflow) -> Self {
+    pub fn new(roots: Arc<Roots>, enricher: Enricher, overflow: Overflow) -> Self {
         Self {
             lanes: Vec::new(),
+            groups: Default::default(),
             masks: Vec::new(),
             lines: Vec::new(),
+            ending: Vec::new(),
+            adding: Vec::new(),
+            touched: Vec::new(),
+            found: Vec::new(),
+            unsettled_since: None,
             roots,
             enricher,
             overflow,
@@ -113,41 +121,46 @@ impl Pipeline {
                 continue;
             }
             match open(&planned.spec, roots, Arc::default()) {
-                Ok(running) => pipeline.seat(planned, Kept::default(), running),
+                Ok(running) => {
+                    pipeline.seat(planned, Kept::default(), running);
+                }
                 Err(error) => errors.push(error),
             }
         }
         if errors.is_empty() {
+            let places = pipeline.lanes.iter().enumerate().map(|(at, lane)| (lane.planned.cadence, Some(at)));
+            let places: Vec<_> = places.collect();
+            let specs = |cadence| {
+                let lanes =
+                    pipeline.lanes.iter().filter(move |lane| usize::from(lane.planned.cadence) == cadence);
+                lanes.map(|lane| &*lane.planned.spec.filter)
+            };
+            let classifiers = std::array::from_fn(|cadence| Classifier::new(specs(cadence)));
+            pipeline.group(classifiers, &places);
             return Ok(pipeline);
         }
         pipeline.finish();
         Err(errors)
     }
 
-    fn seat(&mut self, planned: Planned, mut kept: Kept, running: Running) {
+    /// Gives a task its place, and that place's number.
+    fn seat(&mut self, planned: Planned, kept: Kept, running: Running) -> usize {
         let aggregated = planned.spec.aggregation.is_some();
         let wanted = (planned.cadence, planned.mask, planned.spec.file.format, aggregated);
-        let mask = self.masks.iter().position(|mask| *mask == wanted).unwrap_or_else(|| {
+        let lines = self.masks.iter().position(|mask| *mask == wanted).unwrap_or_else(|| {
             self.masks.push(wanted);
             self.lines.push(Lines::default());
             self.masks.len() - 1
         });
-        // A limit that stays has been used up to where it was.
-        let asked = planned.spec.rate_limit;
-        let rate = kept.rate.filter(|rate| Some(rate.per_second()) == asked).or(asked.map(RateLimit::new));
-        // What was added up in another way is written as it was begun.
-        let asked = planned.spec.aggregation;
-        let stays = |aggregator: &Aggregator| Some(*aggregator.aggregation()) == asked;
-        if let Some(old) = kept.aggregator.take_if(|aggregator| !stays(aggregator)) {
-            give_out(Some(old), &running, self.overflow);
+        let at = self.lanes.len();
+        if planned.spec.end.is_some() {
+            self.ending.push(at);
         }
-        let format = planned.spec.file.format;
-        let joined = kept.joined;
-        let aggregator = kept
-            .aggregator
-            .or(asked.map(|asked| Aggregator::new(asked, format)))
-            .map(|sums| sums.written_as(format));
-        self.lanes.push(Lane { planned, mask, kept: Kept { joined, rate, aggregator }, running });
+        if aggregated {
+            self.adding.push(at);
+        }
+        self.lanes.push(Lane::new(planned, lines, kept, running, self.overflow));
+        at
     }
 
     /// Replaces the tasks, between two batches. Those that stay keep writer, counters and place; what is not in the
@@ -158,44 +171,52 @@ impl Pipeline {
         if let Some(last) = last {
             self.show_last(&swap, last);
         }
+        self.settle();
         let mut before: HashMap<String, Lane> =
             self.lanes.drain(..).map(|lane| (lane.planned.spec.name.clone(), lane)).collect();
+        for emptied in [&mut self.ending, &mut self.adding, &mut self.touched] {
+            emptied.clear();
+        }
         self.masks.clear();
         self.lines.clear();
-        let new = || Kept { joined: swap.number, ..Kept::default() };
+        let number = swap.number;
+        let new = || Kept::new(number);
         let mut late = Vec::new();
-        for seat in swap.seats {
-            match seat {
+        let mut places = Vec::with_capacity(swap.seats.len());
+        for (seat, cadence) in swap.seats {
+            let place = match seat {
                 Seat::Keep(name) => {
-                    if let Some(lane) = before.remove(&name) {
-                        self.seat(lane.planned, lane.kept, lane.running);
-                    }
+                    before.remove(&name).map(|lane| self.seat(lane.planned, lane.kept, lane.running))
                 }
-                Seat::Change(planned) => {
-                    if let Some(mut lane) = before.remove(&planned.spec.name) {
-                        if planned.spec.cadence != lane.planned.spec.cadence {
-                            lane.kept.joined = swap.number;
-                        }
-                        if planned.spec.file != lane.planned.spec.file {
-                            lane.running.reshape(planned.spec.file.clone());
-                        }
-                        self.seat(*planned, lane.kept, lane.running);
+                Seat::Change(planned) => before.remove(&planned.spec.name).map(|mut lane| {
+                    if planned.spec.cadence != lane.planned.spec.cadence {
+                        lane.kept.joined = number;
                     }
+                    if planned.spec.file != lane.planned.spec.file {
+                        lane.running.reshape(planned.spec.file.clone());
+                    }
+                    self.seat(*planned, lane.kept, lane.running)
+                }),
+                Seat::Open(planned, running) => Some(self.seat(*planned, new(), running)),
+                Seat::OpenLater(planned, counters) => {
+                    late.push((places.len(), *planned, counters));
+                    None
                 }
-                Seat::Open(planned, running) => self.seat(*planned, new(), running),
-                Seat::OpenLater(planned, counters) => late.push((*planned, counters)),
-            }
+            };
+            places.push((cadence, place));
         }
         let overflow = self.overflow;
         let leaving = before.into_values().map(|lane| {
+            let why = if lane.has_ended(wall_ns()) {
+                "the task's end has come"
+            } else {
+                "the task was removed or its file moved"
+            };
             give_out(lane.kept.aggregator, &lane.running, overflow);
-            let ended = lane.planned.spec.phase(wall_ns()) == Phase::Ended;
-            let why =
-                if ended { "the task's end has come" } else { "the task was removed or its file moved" };
             (lane.planned.spec.file.live_path(), lane.running.close_because(why))
         });
         let (awaited, closing): (Vec<_>, Vec<_>) = leaving
-            .partition(|(path, _)| late.iter().any(|(planned, _)| planned.spec.file.live_path() == *path));
+            .partition(|(path, _)| late.iter().any(|(_, planned, _)| planned.spec.file.live_path() == *path));
         let mut applied = Applied {
             closing: closing.into_iter().map(|(_, closing)| closing).collect(),
             failed: Vec::new(),
@@ -205,13 +226,32 @@ impl Pipeline {
             std::thread::sleep(Duration::from_millis(1));
         }
         applied.closing.extend(awaited.into_iter().map(|(_, closing)| closing));
-        for (planned, counters) in late {
+        for (at, planned, counters) in late {
             match open(&planned.spec, &self.roots, counters) {
-                Ok(running) => self.seat(planned, new(), running),
+                Ok(running) => {
+                    let lane = self.seat(planned, new(), running);
+                    if let Some((_, place)) = places.get_mut(at) {
+                        *place = Some(lane);
+                    }
+                }
                 Err(error) => applied.failed.push((planned.spec.name, error)),
             }
         }
+        self.group(swap.classifiers, &places);
         applied
+    }
+
+    /// Takes classifiers whose tasks are these places, by cadence.
+    fn group(&mut self, classifiers: [Classifier; CADENCES_MAX], places: &[(u8, Option<usize>)]) {
+        self.groups = classifiers.map(|classifier| Group { classifier, ..Group::default() });
+        for (cadence, place) in places {
+            if let Some(group) = self.groups.get_mut(usize::from(*cadence)) {
+                group.lanes.push(*place);
+            }
+        }
+        for lane in &mut self.lanes {
+            lane.restart();
+        }
     }
 
     /// The time by which rate limits are kept: a replay passes through hours in seconds.
@@ -219,57 +259,99 @@ impl Pipeline {
         (self.overflow == Overflow::Drop).then(|| i64::try_from(monotonic_ns()).unwrap_or(i64::MAX))
     }
 
-    fn show_last(&mut self, swap: &Swap, mut last: Batch) {
-        for flows in &mut last.flows {
-            self.enricher.enrich(flows, &last.node);
+    /// Shows a batch to the tasks that go.
+    fn show_last(&mut self, swap: &Swap, last: Batch) {
+        self.settle();
+        let staying: HashSet<&str> = swap.seats.iter().map(|(seat, _)| seat.name()).collect();
+        for lane in &mut self.lanes {
+            lane.is_left_out = staying.contains(lane.planned.spec.name.as_str());
         }
-        for lines in &mut self.lines {
-            lines.clear();
-        }
-        let clock = self.clock();
-        let staying: HashSet<&str> = swap.seats.iter().map(Seat::name).collect();
-        for Lane { planned, mask, kept, running } in &mut self.lanes {
-            if staying.contains(planned.spec.name.as_str()) {
-                continue;
-            }
-            let Some(flows) = last.flows.get(usize::from(planned.cadence)) else { continue };
-            let Some(lines) = self.lines.get_mut(*mask) else { continue };
-            if let Some(chunk) =
-                take(flows, &last.node, planned, (running, kept, clock, self.overflow), lines)
-            {
-                running.write(chunk, self.overflow);
-            }
+        self.show(last);
+        self.settle();
+        for lane in &mut self.lanes {
+            lane.is_left_out = false;
         }
     }
 
     /// Shows a batch to every task.
-    pub fn take(&mut self, mut batch: Batch) {
-        for flows in &mut batch.flows {
-            self.enricher.enrich(flows, &batch.node);
+    pub fn take(&mut self, batch: Batch) {
+        self.leave_out_ended(wall_ns() - LATE_NS);
+        self.show(batch);
+    }
+
+    /// The control plane takes a task out at its end, with its last records; if it cannot, nothing more is written.
+    fn leave_out_ended(&mut self, now_ns: i64) {
+        for at in &self.ending {
+            let Some(lane) = self.lanes.get_mut(*at) else { continue };
+            let has_ended = lane.has_ended(now_ns);
+            if has_ended != lane.is_left_out {
+                let shown = self.groups.get(usize::from(lane.planned.cadence)).map_or(0, |group| group.shown);
+                lane.settle(shown);
+                lane.is_left_out = has_ended;
+            }
         }
+    }
+
+    fn show(&mut self, mut batch: Batch) {
+        let (node, clock) = (&*batch.node, self.clock());
         for lines in &mut self.lines {
             lines.clear();
         }
-        let (now_ns, clock) = (wall_ns() - LATE_NS, self.clock());
-        for Lane { planned, mask, kept, running } in &mut self.lanes {
-            // The control plane takes it out at its end, with its last records; if it cannot, nothing more is written.
-            if planned.spec.phase(now_ns) == Phase::Ended {
+        for group in &mut self.groups {
+            group.classifier.begin(node);
+        }
+        let mut record = 0;
+        // Those that are for some tasks only come first: there are few.
+        let divided = batch.flows.get_mut(CADENCES_MAX).map(std::mem::take).unwrap_or_default();
+        for mut flow in divided {
+            let is_for =
+                |lane: &&mut Lane| lane.planned.cadence == flow.cadence && flow.joined.has(lane.kept.joined);
+            self.lanes.iter_mut().filter(is_for).for_each(Lane::show_alone);
+            self.offer(usize::from(flow.cadence), record, &mut flow, (node, clock));
+            record += 1;
+        }
+        for (cadence, flows) in batch.flows.iter_mut().take(CADENCES_MAX).enumerate() {
+            if let Some(group) = self.groups.get_mut(cadence) {
+                group.shown += flows.len() as u64;
+            }
+            for flow in flows {
+                self.offer(cadence, record, flow, (node, clock));
+                record += 1;
+            }
+        }
+        self.hand_on();
+    }
+
+    /// Shows one flow to the tasks of a cadence that want it.
+    fn offer(&mut self, cadence: usize, record: usize, flow: &mut Flow, (node, clock): (&Node, Option<i64>)) {
+        let overflow = self.overflow;
+        let Self { lanes, groups, lines, touched, found, enricher, .. } = self;
+        let Some(group) = groups.get_mut(cadence) else { return };
+        let enrich = |flow: &mut _| enricher.enrich(std::slice::from_mut(flow), node);
+        group.classifier.classify(flow, node, enrich, found);
+        let flow = &*flow;
+        let at = At { time_ns: flow.last_seen_ns, from_ns: flow.first_seen_ns };
+        for task in &*found {
+            let Some(Some(place)) = group.lanes.get(*task as usize) else { continue };
+            let Some(lane) = lanes.get_mut(*place) else { continue };
+            if lane.is_left_out || !flow.joined.has(lane.kept.joined) {
                 continue;
             }
-            // Those that are for some tasks only come first, and are encoded for each: there are few.
-            let divided = batch.flows.get(CADENCES_MAX).map(Vec::as_slice).unwrap_or_default();
-            let of = |flow: &&Flow| flow.cadence == planned.cadence && flow.joined.has(kept.joined);
-            let divided: Vec<Flow> = divided.iter().filter(of).copied().collect();
-            let to = (&*running, &mut *kept, clock, self.overflow);
-            if let Some(chunk) = take(&divided, &batch.node, planned, to, &mut Lines::default()) {
-                running.write(chunk, self.overflow);
+            let Some(lines) = lines.get_mut(lane.lines) else { continue };
+            let (format, mask) = (lane.line_format(), lane.planned.mask);
+            let encode = |text: &mut _| encode::flow(format, flow, node, &mask, text);
+            let clock_ns = clock.unwrap_or(at.time_ns);
+            if let Some(aggregator) = &mut lane.kept.aggregator {
+                let line = lines.line(record, encode);
+                write(aggregator.due(clock_ns, lane.running.counters()), &lane.running, overflow);
+                let times = (at.time_ns, at.from_ns);
+                aggregator.add(lines.text(line), &Seen { flow, node }, times, lane.running.counters());
+                lane.add();
+            } else if lane.admits(clock_ns) {
+                lane.take(lines.line(record, encode), at);
             }
-            let Some(flows) = batch.flows.get(usize::from(planned.cadence)) else { continue };
-            let Some(lines) = self.lines.get_mut(*mask) else { continue };
-            if let Some(chunk) =
-                take(flows, &batch.node, planned, (running, kept, clock, self.overflow), lines)
-            {
-                running.write(chunk, self.overflow);
+            if lane.touch() {
+                touched.push(*place);
             }
         }
     }
@@ -281,34 +363,68 @@ impl Pipeline {
             lines.clear();
         }
         let now_ns = wall_ns();
-        for Lane { planned, mask, kept, running } in &mut self.lanes {
-            if planned.spec.phase(now_ns) == Phase::Ended {
-                continue;
-            }
-            let Some(lines) = self.lines.get_mut(*mask) else { continue };
-            let (filter, mask, format) = (&planned.filter, &planned.mask, planned.spec.file.format);
-            let aggregated = kept.aggregator.is_some();
-            let to = (&*running, kept, None, self.overflow);
-            let add = |aggregator: &mut Aggregator, event: &Foreign, common: &[u8], times| {
+        self.leave_out_ended(now_ns);
+        for group in &mut self.groups {
+            group.shown += events.len() as u64;
+        }
+        let overflow = self.overflow;
+        let Self { lanes, lines, touched, .. } = self;
+        for (record, event) in events.iter().enumerate() {
+            let time_ns = event.time_ns().unwrap_or(now_ns);
+            for (place, lane) in lanes.iter_mut().enumerate() {
+                if lane.is_left_out || !lane.planned.filter.takes(event) {
+                    continue;
+                }
+                let Some(lines) = lines.get_mut(lane.lines) else { continue };
+                let mask = lane.planned.mask;
+                let format = if event.flow().is_some() { lane.line_format() } else { lane.format() };
+                let encode = |text: &mut _| encode::event(format, event, &mask, text);
                 // What is no flow is written at once, as Hubble does.
-                let flow = event.flow().is_some();
-                if flow {
-                    aggregator.add(common, event, times, running.counters());
+                let aggregator = lane.kept.aggregator.as_mut();
+                if let Some(aggregator) = aggregator {
+                    write(aggregator.due(time_ns, lane.running.counters()), &lane.running, overflow);
                 }
-                flow
-            };
-            let chunk = collect(events, to, format, add, |at, event, chunk| {
-                if !filter.takes(event) {
-                    return None;
+                let aggregator = lane.kept.aggregator.as_mut().filter(|_| event.flow().is_some());
+                if let Some(aggregator) = aggregator {
+                    let line = lines.line(record, encode);
+                    aggregator.add(lines.text(line), event, (time_ns, time_ns), lane.running.counters());
+                    lane.add();
+                } else if lane.admits(time_ns) {
+                    lane.take(lines.line(record, encode), At { time_ns, from_ns: time_ns });
                 }
-                let own = if aggregated && event.flow().is_some() { Format::Json } else { format };
-                chunk.extend_from_slice(lines.line(at, |text| encode::event(own, event, mask, text)));
-                let time_ns = event.time_ns().unwrap_or(now_ns);
-                Some((time_ns, time_ns))
-            });
-            if let Some(chunk) = chunk {
-                running.write(chunk, self.overflow);
+                if lane.touch() {
+                    touched.push(place);
+                }
             }
+        }
+        self.hand_on();
+    }
+
+    /// Hands what the tasks have taken to their writers; what costs time for each task is done from time to time.
+    fn hand_on(&mut self) {
+        for place in self.touched.drain(..) {
+            let Some(lane) = self.lanes.get_mut(place) else { continue };
+            if let Some(lines) = self.lines.get_mut(lane.lines) {
+                lane.hand_on(lines, self.overflow);
+            }
+        }
+        if self.unsettled_since.get_or_insert_with(Instant::now).elapsed() >= SETTLE {
+            self.settle();
+        }
+    }
+
+    /// When [`Self::settle`] is due, if nothing else comes.
+    #[must_use]
+    pub fn settle_at(&self) -> Option<Instant> {
+        Some(self.unsettled_since? + SETTLE)
+    }
+
+    /// Brings the counters of all tasks up to date.
+    pub fn settle(&mut self) {
+        self.unsettled_since = None;
+        for lane in &mut self.lanes {
+            let group = self.groups.get(usize::from(lane.planned.cadence));
+            lane.settle(group.map_or(0, |group| group.shown));
         }
     }
 
@@ -321,11 +437,10 @@ impl Pipeline {
     pub fn give_out(&mut self) -> Option<Duration> {
         let now_ns = self.clock()?;
         let mut next: Option<i64> = None;
-        for Lane { kept, running, .. } in &mut self.lanes {
+        for at in &self.adding {
+            let Some(Lane { kept, running, .. }) = self.lanes.get_mut(*at) else { continue };
             let Some(aggregator) = &mut kept.aggregator else { continue };
-            for chunk in aggregator.due(now_ns, running.counters()) {
-                running.write(chunk, self.overflow);
-            }
+            write(aggregator.due(now_ns, running.counters()), running, self.overflow);
             next = next.into_iter().chain(aggregator.until_ns()).min();
         }
         let left_ns = u64::try_from(next?.saturating_sub(now_ns)).unwrap_or(0);
@@ -338,7 +453,8 @@ impl Pipeline {
     }
 
     /// Writes what is queued and closes every file.
-    pub fn finish(self) -> Vec<Finished> {
+    pub fn finish(mut self) -> Vec<Finished> {
+        self.settle();
         // What was recorded or captured elsewhere gets no last line of ours: its end is not that of a task.
         let replayed = self.overflow == Overflow::Wait;
         let close = |running: Running| {
@@ -358,6 +474,9 @@ impl Pipeline {
 /// How late a task may be taken out after its end.
 const LATE_NS: i64 = 1_000_000_000;
 
+/// How long the counters of tasks that take nothing may be behind.
+const SETTLE: Duration = Duration::from_millis(50);
+
 /// Opens a task's file and says what was found there.
 fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<Running, Error> {
     let (running, salvaged) = Running::start(&spec.file, roots, counters)?;
@@ -366,111 +485,6 @@ fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<
             damaged = salvaged.damaged, "an earlier process did not close its file; it was finished for it");
     }
     Ok(running)
-}
-
-/// Writes what a task has added up.
-fn give_out(aggregator: Option<Aggregator>, running: &Running, overflow: Overflow) {
-    if let Some(mut aggregator) = aggregator {
-        for chunk in aggregator.flush(running.counters()) {
-            running.write(chunk, overflow);
-        }
-    }
-}
-
-/// Where a task's records go: its writer, what it remembers, the time by which that is kept (`None`: the records' own),
-/// and what to do when the writer is behind.
-type To<'a> = (&'a Running, &'a mut Kept, Option<i64>, Overflow);
-
-/// The records of one task from one batch; counts every flow.
-fn take(flows: &[Flow], node: &Node, task: &Planned, to: To<'_>, lines: &mut Lines) -> Option<Chunk> {
-    let counters = to.0.counters();
-    let add = |aggregator: &mut Aggregator, flow: &Flow, common: &[u8], times| {
-        aggregator.add(common, &Seen { flow, node }, times, counters);
-        true
-    };
-    let format = task.spec.file.format;
-    // What is added up is told apart by its JSON.
-    let own = if to.1.aggregator.is_some() { Format::Json } else { format };
-    collect(flows, to, format, add, |at, flow, chunk| {
-        if !task.filter.matches(flow, node) {
-            return None;
-        }
-        chunk.extend_from_slice(lines.line(at, |text| encode::flow(own, flow, node, &task.mask, text)));
-        Some((flow.last_seen_ns, flow.first_seen_ns))
-    })
-}
-
-/// Collects the lines of the records that a task takes; `line` appends one and says its time and when
-/// its interval began; `add` adds it up instead, where it can be. Counts every record.
-fn collect<R>(
-    shown: &[R],
-    (running, kept, clock, overflow): To<'_>,
-    format: Format,
-    add: impl Fn(&mut Aggregator, &R, &[u8], (i64, i64)) -> bool,
-    mut line: impl FnMut(usize, &R, &mut Vec<u8>) -> Option<(i64, i64)>,
-) -> Option<Chunk> {
-    let mut chunk = Vec::new();
-    let (mut records, mut limited, mut added) = (0_u32, 0_u64, 0_u64);
-    let mut times: Option<(i64, i64, i64)> = None;
-    for (at, record) in shown.iter().enumerate() {
-        let begin = chunk.len();
-        let Some((time_ns, from_ns)) = line(at, record, &mut chunk) else { continue };
-        if let Some(aggregator) = &mut kept.aggregator {
-            for chunk in aggregator.due(clock.unwrap_or(time_ns), running.counters()) {
-                running.write(chunk, overflow);
-            }
-            if add(aggregator, record, chunk.get(begin..).unwrap_or_default(), (time_ns, from_ns)) {
-                chunk.truncate(begin);
-                added += 1;
-                continue;
-            }
-        }
-        if let Some(rate) = &mut kept.rate
-            && !rate.passes(clock.unwrap_or(time_ns))
-        {
-            chunk.truncate(begin);
-            limited += 1;
-            continue;
-        }
-        records += 1;
-        let (first, last, from) = times.unwrap_or((time_ns, time_ns, from_ns));
-        times = Some((first.min(time_ns), last.max(time_ns), from.min(from_ns)));
-    }
-    let counters = running.counters();
-    let (decoded, matched) = (shown.len() as u64, u64::from(records) + limited + added);
-    counters.rate_limited.add(limited);
-    counters.decoded.add(decoded);
-    counters.matched.add(matched);
-    counters.not_matched.add(decoded - matched);
-    let (first_ns, last_ns, seen_from_ns) = times?;
-    Some(Chunk { format, lines: Bytes::from(chunk), records, first_ns, last_ns, seen_from_ns })
-}
-
-/// The flows of a batch as lines under one mask, each encoded when the first task asks for it.
-#[derive(Debug, Default)]
-struct Lines {
-    text: Vec<u8>,
-    ranges: Vec<Option<Range<usize>>>,
-}
-
-impl Lines {
-    fn clear(&mut self) {
-        self.text.clear();
-        self.ranges.clear();
-    }
-
-    fn line(&mut self, at: usize, encode: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
-        if self.ranges.len() <= at {
-            self.ranges.resize(at + 1, None);
-        }
-        let Some(slot) = self.ranges.get_mut(at) else { return &[] };
-        let range = slot.get_or_insert_with(|| {
-            let start = self.text.len();
-            encode(&mut self.text);
-            start..self.text.len()
-        });
-        self.text.get(range.clone()).unwrap_or_default()
-    }
 }
 
 /// Where each finished task's last file is.

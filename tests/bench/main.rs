@@ -4,6 +4,7 @@
 //! cases in turn and compares them round by round; its [`report`] judges, prints and writes JSON. A bench measures both sides of a ratio in
 //! the same rounds, because machines are shared and no figure of yesterday's can be compared with today's.
 
+mod filter;
 mod kernel;
 mod noise;
 mod pools;
@@ -28,7 +29,7 @@ pub(crate) struct Bench {
 }
 
 /// All benches, in the order in which they run when none is named.
-const BENCHES: &[Bench] = &[noise::BENCH, kernel::BENCH, pools::BENCH, reload::BENCH];
+const BENCHES: &[Bench] = &[noise::BENCH, filter::BENCH, kernel::BENCH, pools::BENCH, reload::BENCH];
 
 /// What the command line asks for.
 pub(crate) struct Settings {

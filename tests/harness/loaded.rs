@@ -39,6 +39,8 @@ static CPUS: LazyLock<u32> =
 /// What a test run can say beside the packet's bytes.
 #[derive(Clone, Copy, Default)]
 pub struct Beside {
+    /// What `names::BENCH_TURN` takes as the number of sources.
+    pub mark: u32,
     /// Device through which the packet entered the node; 0 for one made here.
     pub ingress_ifindex: u32,
     /// Segments that an offloaded packet stands for.
@@ -51,7 +53,9 @@ impl Beside {
     /// As struct __sk_buff of linux/bpf.h.
     fn context(self) -> [u8; 192] {
         let mut context = [0; 192];
-        for (offset, value) in [(36, self.ingress_ifindex), (164, self.gso_segs), (176, self.gso_size)] {
+        for (offset, value) in
+            [(8, self.mark), (36, self.ingress_ifindex), (164, self.gso_segs), (176, self.gso_size)]
+        {
             context[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
         }
         context
@@ -236,6 +240,16 @@ impl Loaded {
         });
         drain(ring, &mut reports);
         reports
+    }
+
+    /// Runs a program over a packet from one of `sources` addresses at random, again and again; nanoseconds of one run,
+    /// what chooses the source included.
+    pub fn turn(&mut self, name: &str, data: &[u8], sources: u32, repeat: u32) -> f64 {
+        let program = self.load(name).fd().expect("loaded").try_clone().expect("a descriptor");
+        let mut programs: ProgramArray<_> = typed(&mut self.ebpf, names::HANDOVER);
+        programs.set(0, &program, 0).expect("an element");
+        let beside = Beside { mark: sources, ..Beside::default() };
+        self.run_as(names::BENCH_TURN, data, beside, repeat).duration.as_secs_f64() * 1e9
     }
 
     /// Runs a program over the same packet on two CPUs at once; the nanoseconds of the slower one.

@@ -22,6 +22,11 @@ impl<'a> Case<'a> {
 pub struct Series(Vec<f64>);
 
 impl Series {
+    /// The figures themselves.
+    pub fn values(&self) -> &[f64] {
+        &self.0
+    }
+
     /// The median of the rounds.
     pub fn median(&self) -> f64 {
         Spread::of(self.0.clone()).median

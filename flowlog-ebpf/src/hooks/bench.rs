@@ -1,11 +1,11 @@
 //! Floors for measurements: never attached, not even loaded by the daemon, run by `BPF_PROG_TEST_RUN`.
-#![expect(unsafe_code, reason = "a helper, and an entry reached through a raw pointer")]
+#![expect(unsafe_code, reason = "helpers, the context, and an entry reached through a raw pointer")]
 
 use crate::atomic::Atomic;
-use crate::maps::FLOWLOG_FLOWS;
+use crate::maps::{FLOWLOG_FLOWS, FLOWLOG_HANDTO};
 use crate::skb::Skb;
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
-use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
 use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
 use flowlog_abi::{FlowKey, protocol};
@@ -44,6 +44,21 @@ pub(crate) fn fl_bench_ref(context: TcContext) -> i32 {
         side.last_ns = now_ns;
         Atomic::add(&mut side.packets, 1);
         Atomic::add(&mut side.bytes, skb.length() as u64);
+    }
+    TC_ACT_UNSPEC
+}
+
+/// Gives an IPv4 packet one of `mark` sources from 9.0.0.0 on, at random, and goes on in the first program of the
+/// hand-over array: many flows in turn, though a test run repeats one packet.
+#[classifier]
+pub(crate) fn fl_bench_turn(context: TcContext) -> i32 {
+    const SOURCE: usize = 14 + 12;
+    // SAFETY: a helper without arguments, and a field of the context.
+    let (random, sources) = unsafe { (bpf_get_prandom_u32(), (*context.skb.skb).mark) };
+    let [_, high, middle, low] = ((u64::from(random) * u64::from(sources) >> 32) as u32).to_be_bytes();
+    if context.store(SOURCE, &[9, high, middle, low], 0).is_ok() {
+        // SAFETY: nothing is left to be dropped here.
+        unsafe { FLOWLOG_HANDTO.tail_call(&context, 0) };
     }
     TC_ACT_UNSPEC
 }

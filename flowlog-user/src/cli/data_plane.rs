@@ -110,14 +110,22 @@ pub(crate) struct Command {
 /// What the worker does, in this order.
 enum Work {
     Batch(Batch),
-    Swap(Swap, Option<Batch>, oneshot::Sender<Applied>),
+    Swap(Box<Swap>, Option<Batch>, oneshot::Sender<Applied>),
     Lost(Earlier),
 }
 
 /// The next work, and until it comes what tasks have added up; nothing when there will be no more.
 fn next(receiver: &Receiver<Work>, pipeline: &mut Pipeline) -> Option<Work> {
     loop {
-        let Some(pause) = pipeline.give_out() else { return receiver.recv().ok() };
+        let now = Instant::now();
+        let settle = pipeline.settle_at().map(|at| at.saturating_duration_since(now));
+        if settle.is_some_and(|pause| pause.is_zero()) {
+            pipeline.settle();
+        }
+        let settle = settle.filter(|pause| !pause.is_zero());
+        let Some(pause) = pipeline.give_out().into_iter().chain(settle).min() else {
+            return receiver.recv().ok();
+        };
         match receiver.recv_timeout(pause) {
             Ok(work) => return Some(work),
             Err(RecvTimeoutError::Timeout) => {}
@@ -186,7 +194,7 @@ impl DataPlane {
                         Work::Lost(lost) => pipeline.note_lost(&lost),
                         Work::Swap(swap, last, done) => {
                             // The receiver is gone only when the daemon stops; it waits for closing tasks there.
-                            let _ = done.send(pipeline.apply(swap, last));
+                            let _ = done.send(pipeline.apply(*swap, last));
                         }
                     }
                 }
@@ -329,7 +337,7 @@ impl Capture {
             self.decoder.change(command.cadences, monotonic_ns());
             let some = last.iter().any(|flows| !flows.is_empty());
             let last = some.then(|| Batch { flows: last, node: Arc::clone(&self.node) });
-            let _ = self.sender.send(Work::Swap(command.swap, last, command.done));
+            let _ = self.sender.send(Work::Swap(Box::new(command.swap), last, command.done));
             self.narrow = Some((command.narrowed, Instant::now() + NARROW_AFTER));
         }
         // Nobody waits for this one; the next change would have to.

@@ -65,7 +65,7 @@ fn resolved(spec: &Arc<Spec>, pools: &Pools) -> Arc<Spec> {
         return Arc::clone(spec);
     }
     let mut resolved = Spec::clone(spec);
-    resolved.unmet = resolved.filter.resolve(pools);
+    resolved.unmet = Arc::make_mut(&mut resolved.filter).resolve(pools);
     Arc::new(resolved)
 }
 

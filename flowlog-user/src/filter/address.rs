@@ -6,7 +6,7 @@ use crate::record::rules;
 use crate::tree::{Problems, Tree};
 
 /// Addresses and prefixes, in one of which the flow's address must lie.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Addresses {
     /// Everything, for addresses as packets have them.
     all: Vec<Prefix>,
@@ -17,10 +17,17 @@ pub struct Addresses {
 }
 
 /// IPv4 never lies in an IPv6 prefix, nor an IPv4-mapped address in an IPv4 one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Prefix {
     V4 { net: u32, mask: u32 },
     V6 { net: u128, mask: u128 },
+}
+
+/// The first and the last address of a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Span {
+    V4(u32, u32),
+    V6(u128, u128),
 }
 
 impl Addresses {
@@ -52,6 +59,14 @@ impl Addresses {
                 rules::Prefix { length: 96 + length(mask.count_ones()), bits }
             }
             Prefix::V6 { net, mask } => rules::Prefix { length: length(mask.count_ones()), bits: net },
+        })
+    }
+
+    /// What lies within, one span for each prefix and address that packets can have.
+    pub(super) fn spans(&self) -> impl Iterator<Item = Span> {
+        self.all.iter().map(|one| match *one {
+            Prefix::V4 { net, mask } => Span::V4(net, net | !mask),
+            Prefix::V6 { net, mask } => Span::V6(net, net | !mask),
         })
     }
 

@@ -8,8 +8,8 @@ use jiff::SignedDuration;
 use super::json::{self, Name};
 use super::pool::InPools;
 use super::{shape, tcp_flags};
-use crate::record::{AddressSet, End, Facts, Pools};
-use crate::tree::{Key, Problem, Problems, Shape, Tree, Value};
+use crate::record::{AddressSet, End, Facts, Pools, TunnelKind};
+use crate::tree::{Key, Problem, Problems, Shape, Tree, Value, hint};
 
 /// Conditions, all of which must hold.
 #[derive(Clone, Debug, Default)]
@@ -24,27 +24,39 @@ impl PartialEq for Conditions {
 
 impl Eq for Conditions {}
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Condition {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Condition {
     /// A port in one of the ranges, if there are any, and in none of the negated ones.
     Port(End, Ranges),
     /// One of the pairs: flags that are set, and flags that are not.
     TcpFlags(Vec<(u16, u16)>),
+    /// A VLAN in one of the ranges, if there are any, and none in the negated ones; 0 stands for no tag.
+    Vlan(Ranges),
+    /// A tunnel like one of these, if there are any, and not like one of the negated ones.
+    Tunnel { within: Vec<TunnelPattern>, outside: Vec<TunnelPattern> },
     /// All of the bounds.
     Amount(Amount, Vec<RangeInclusive<u64>>),
     /// An address of the pools.
     Pool(End, InPools),
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Ranges {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Ranges {
     within: Vec<RangeInclusive<u32>>,
     outside: Vec<RangeInclusive<u32>>,
 }
 
+/// Tunnels of a kind, or none at all, with some network identifiers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct TunnelPattern {
+    /// Empty stands for no tunnel.
+    kind: &'static str,
+    vnis: Option<RangeInclusive<u32>>,
+}
+
 /// What a record counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Amount {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Amount {
     Packets,
     Bytes,
     DurationNs,
@@ -67,6 +79,8 @@ impl Conditions {
                 }
                 "tcp_flags" => json::list(tree, problems, |item, problems| Some(flags(item, problems)))
                     .map(Condition::TcpFlags),
+                "vlan" => numbers(tree, VLANS, problems).map(Condition::Vlan),
+                "tunnel" => tunnels(tree, problems),
                 "packets" => {
                     bounds(tree, problems, number).map(|all| Condition::Amount(Amount::Packets, all))
                 }
@@ -93,6 +107,11 @@ impl Conditions {
     /// Their names.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(name, _)| *name)
+    }
+
+    /// Each of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Condition> {
+        self.0.iter().map(|(_, condition)| condition)
     }
 
     /// The first condition that does not hold.
@@ -128,7 +147,7 @@ impl Conditions {
 }
 
 impl Condition {
-    fn holds(&self, facts: &impl Facts) -> bool {
+    pub(super) fn holds(&self, facts: &impl Facts) -> bool {
         match self {
             Self::Port(end, ranges) => facts.port(*end).is_some_and(|port| {
                 let inside =
@@ -138,6 +157,22 @@ impl Condition {
             Self::TcpFlags(wanted) => facts.tcp_flags().is_some_and(|flags| {
                 wanted.iter().any(|(set, unset)| flags & set == *set && flags & unset == 0)
             }),
+            Self::Vlan(ranges) => facts.vlans().is_some_and(|[outer, inner]| {
+                let (outer, inner) = (u32::from(outer), u32::from(inner));
+                let any = |ranges: &[RangeInclusive<u32>]| {
+                    ranges.iter().any(|range| range.contains(&outer) || inner != 0 && range.contains(&inner))
+                };
+                (ranges.within.is_empty() || any(&ranges.within)) && !any(&ranges.outside)
+            }),
+            Self::Tunnel { within, outside } => {
+                let (kind, vni) = facts.tunnel();
+                let any = |patterns: &[TunnelPattern]| {
+                    patterns.iter().any(|pattern| {
+                        pattern.kind == kind && pattern.vnis.as_ref().is_none_or(|vnis| vnis.contains(&vni))
+                    })
+                };
+                (within.is_empty() || any(within)) && !any(outside)
+            }
             Self::Amount(amount, bounds) => facts.counters().is_some_and(|counters| {
                 let number = match amount {
                     Amount::Packets => counters.packets,
@@ -153,6 +188,15 @@ impl Condition {
 
 /// Ports, ranges of them, and both negated: `80`, `1024-65535`, `!443`.
 fn ranges(tree: &Tree, problems: &mut Problems) -> Option<Ranges> {
+    numbers(tree, PORTS, problems)
+}
+
+/// The largest number, what it is called, and what a list may hold.
+type Kind = (u32, &'static str, &'static str);
+const PORTS: Kind = (65_535, "port", "\"80\", \"1024-65535\" or \"!443\"");
+const VLANS: Kind = (4094, "VLAN", "\"7\", \"100-199\", \"!42\", or \"0\" for no tag");
+
+fn numbers(tree: &Tree, (most, what, such): Kind, problems: &mut Problems) -> Option<Ranges> {
     let mut ranges = Ranges::default();
     json::list(tree, problems, |item, problems| {
         let text = item.text(problems)?;
@@ -160,17 +204,10 @@ fn ranges(tree: &Tree, problems: &mut Problems) -> Option<Ranges> {
             Some(rest) => (rest, &mut ranges.outside),
             None => (text, &mut ranges.within),
         };
-        let (low, high) = positive.split_once('-').unwrap_or((positive, positive));
-        let port = |text: &str| {
-            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            text.parse::<u16>().ok().filter(|_| digits).map(u32::from)
-        };
-        match (port(low), port(high)) {
-            (Some(low), Some(high)) if low <= high => into.push(low..=high),
-            _ => {
-                let message = format!(
-                    "`{text}` is no port or range; expected one like \"80\", \"1024-65535\" or \"!443\""
-                );
+        match range(positive, most) {
+            Some(range) => into.push(range),
+            None => {
+                let message = format!("`{text}` is no {what} or range; expected one like {such}");
                 problems.error(&item.place, message);
             }
         }
@@ -178,6 +215,55 @@ fn ranges(tree: &Tree, problems: &mut Problems) -> Option<Ranges> {
     })?;
     Some(ranges)
 }
+
+/// `80` or `1024-65535`.
+fn range(text: &str, most: u32) -> Option<RangeInclusive<u32>> {
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|number| digits && *number <= most)
+    };
+    let (low, high) = (number(low)?, number(high)?);
+    (low <= high).then_some(low..=high)
+}
+
+/// Kinds of tunnels, with or without network identifiers, and both negated: `vxlan`, `geneve:42`, `!gre`, `none`.
+fn tunnels(tree: &Tree, problems: &mut Problems) -> Option<Condition> {
+    let (mut within, mut outside) = (Vec::new(), Vec::new());
+    let kinds: Vec<&'static str> =
+        TunnelKind::ALL.into_iter().map(TunnelKind::name).chain([NO_TUNNEL]).collect();
+    json::list(tree, problems, |item, problems| {
+        let text = item.text(problems)?;
+        let (positive, into) = match text.strip_prefix('!') {
+            Some(rest) => (rest, &mut outside),
+            None => (text, &mut within),
+        };
+        let (word, vnis) =
+            positive.split_once(':').map_or((positive, None), |(word, vnis)| (word, Some(vnis)));
+        let Some(kind) = kinds.iter().find(|kind| **kind == word) else {
+            problems.error(&item.place, format!("unknown tunnel `{word}`; {}", hint(word, &kinds)));
+            return None;
+        };
+        let kind = if *kind == NO_TUNNEL { "" } else { *kind };
+        let range = vnis.map(|vnis| range(vnis, u32::MAX).filter(|_| !kind.is_empty()));
+        match range {
+            Some(None) => {
+                let message = format!(
+                    "`{text}` is no tunnel; expected one like vxlan, \"geneve:42\", \"vxlan:1-9\" or none"
+                );
+                problems.error(&item.place, message);
+                return None;
+            }
+            Some(vnis) => into.push(TunnelPattern { kind, vnis }),
+            None => into.push(TunnelPattern { kind, vnis: None }),
+        }
+        Some(())
+    })?;
+    Some(Condition::Tunnel { within, outside })
+}
+
+/// The word for flows that came in no tunnel.
+const NO_TUNNEL: &str = "none";
 
 /// Flags that must be set (`true`) and that must not be (`false`), as bits.
 fn flags(item: &Tree, problems: &mut Problems) -> (u16, u16) {

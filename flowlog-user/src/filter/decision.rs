@@ -49,23 +49,23 @@ impl Filter {
     #[must_use]
     pub fn decide(&self, facts: &impl Facts) -> Decision {
         let holds = |filter: &FlowFilter| filter.matches(facts);
-        if let Some(at) = self.exclude.iter().position(holds) {
+        if let Some(at) = self.0.exclude.iter().position(holds) {
             return Decision::Excluded(at);
         }
-        if let Some(name) = self.conditions.failing(facts) {
+        if let Some(name) = self.0.conditions.failing(facts) {
             return Decision::Where(name);
         }
-        if self.include.is_empty() {
+        if self.0.include.is_empty() {
             return Decision::Everything;
         }
-        match self.include.iter().position(holds) {
+        match self.0.include.iter().position(holds) {
             Some(at) => Decision::Included(at),
             None => {
                 let failing = |filter: &FlowFilter| {
                     let matcher = filter.0.iter().find(|matcher| !matcher.matches(facts));
                     matcher.map_or("", super::Matcher::field)
                 };
-                Decision::NotIncluded(self.include.iter().map(failing).collect())
+                Decision::NotIncluded(self.0.include.iter().map(failing).collect())
             }
         }
     }

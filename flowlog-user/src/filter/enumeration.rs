@@ -3,7 +3,7 @@ use crate::record::schema::Enumeration;
 use crate::tree::{Problems, Tree, Value, hint, nearest};
 
 /// Numbers of an enum, one of which must be the flow's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Numbers(Vec<i32>);
 
 /// Names that a message lists when none is near.

@@ -3,10 +3,10 @@ use crate::record::EventKind;
 use crate::tree::{Problems, Tree};
 
 /// Event types, one of which must be the flow's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EventTypes(Vec<EventType>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct EventType {
     /// 0 stands for any.
     number: i32,

@@ -2,7 +2,7 @@ use super::json;
 use crate::tree::{Problems, Tree};
 
 /// Numeric identities, one of which must be the endpoint's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identities(Vec<u32>);
 
 impl Identities {

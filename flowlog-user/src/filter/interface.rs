@@ -3,10 +3,10 @@ use crate::record::Facts;
 use crate::tree::{Problems, Tree};
 
 /// Interfaces, one of which the flow must have crossed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Interfaces(Vec<Interface>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Interface {
     /// 0 stands for any.
     index: u32,

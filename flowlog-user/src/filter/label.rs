@@ -8,18 +8,18 @@ use crate::record::Texts;
 use crate::tree::{Problems, Tree};
 
 /// Kubernetes label selectors, one of which must select the labels.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selectors(Vec<Vec<Requirement>>);
 
 /// One requirement of a selector; all must hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Requirement {
     pub(super) key: Key,
     pub(super) test: Test,
 }
 
 /// A label's key with its source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     /// `None` stands for any source.
     pub(super) source: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct Key {
 }
 
 /// What a requirement asks of the key's value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Test {
     In(Vec<String>),
     /// Also holds where the key is missing.

@@ -25,7 +25,7 @@ use crate::record::{
 pub(super) const DROPPED: i32 = 2;
 
 /// One field of a filter with its alternatives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "named like Hubble's filter fields")]
 pub enum Matcher {
     Uuid(Texts),

@@ -10,6 +10,7 @@
 
 mod address;
 mod cel;
+mod classifier;
 mod condition;
 mod decision;
 mod enumeration;
@@ -38,6 +39,7 @@ mod text;
 mod url;
 mod workload;
 
+pub use classifier::Classifier;
 pub use condition::Conditions;
 pub use decision::Decision;
 pub use lower::Division;
@@ -45,25 +47,19 @@ pub use matcher::Matcher;
 pub use pool::is_pool_name;
 pub use spec::{FIELDS, FlowFilter, NOT_RECORDED, Spec};
 
+use std::sync::Arc;
+
 use crate::record::{Facts, Flow, Node, Seen};
 
-/// A compiled filter.
+/// One task's filter, evaluated as it stands: what [`Classifier`] is measured by, and what recorded events pass.
 #[derive(Clone, Debug)]
-pub struct Filter {
-    include: Vec<FlowFilter>,
-    exclude: Vec<FlowFilter>,
-    conditions: Conditions,
-}
+pub struct Filter(Arc<Spec>);
 
 impl Filter {
     /// Compiles a spec. Cannot fail: [`Spec::read`] has checked everything.
     #[must_use]
-    pub fn new(spec: &Spec) -> Self {
-        Self {
-            include: spec.include.clone(),
-            exclude: spec.exclude.clone(),
-            conditions: spec.conditions.clone(),
-        }
+    pub fn new(spec: &Arc<Spec>) -> Self {
+        Self(Arc::clone(spec))
     }
 
     /// Whether the task wants the flow.
@@ -76,6 +72,7 @@ impl Filter {
     #[must_use]
     pub fn takes(&self, facts: &impl Facts) -> bool {
         let any = |filters: &[FlowFilter]| filters.iter().any(|filter| filter.matches(facts));
-        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude) && self.conditions.hold(facts)
+        let Spec { include, exclude, conditions } = &*self.0;
+        (include.is_empty() || any(include)) && !any(exclude) && conditions.hold(facts)
     }
 }

@@ -1,6 +1,9 @@
+use std::hash::{Hash, Hasher};
+
 use regex::Regex;
 
 use super::json;
+use crate::limits::NAME_PATTERNS_BYTES_MAX;
 use crate::record::Texts;
 use crate::tree::{Problems, Tree};
 
@@ -20,6 +23,12 @@ impl PartialEq for NamePatterns {
 }
 
 impl Eq for NamePatterns {}
+
+impl Hash for NamePatterns {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.patterns.hash(state);
+    }
+}
 
 /// Any name: components of letters, digits, `-` and `_`, with dots between them.
 const ANY: &str = "(?:[-0-9_a-z]+(?:\\.[-0-9_a-z]+)*)";
@@ -75,6 +84,10 @@ impl NamePatterns {
                 }
             }
         })?;
+        if alternatives.iter().map(String::len).sum::<usize>() > NAME_PATTERNS_BYTES_MAX {
+            problems.error(&tree.place, "the patterns are too large; use fewer or shorter ones");
+            return None;
+        }
         let bare = if bare.is_empty() { None } else { whole(&bare).ok() };
         match whole(&alternatives) {
             Ok(regex) => Some(Self { patterns, regex, bare }),

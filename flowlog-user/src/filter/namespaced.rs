@@ -2,10 +2,10 @@ use super::json;
 use crate::tree::{Problems, Tree};
 
 /// Pods or services as `namespace/prefix`, one of which must fit the flow's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Namespaced(Vec<Pattern>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pattern {
     /// Empty stands for any.
     namespace: String,

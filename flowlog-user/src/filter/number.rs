@@ -2,7 +2,7 @@ use super::json;
 use crate::tree::{Problems, Tree};
 
 /// Numbers, one of which must be the flow's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unsigned(Vec<u64>);
 
 impl Unsigned {

@@ -1,3 +1,5 @@
+use std::hash::{Hash, Hasher};
+
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::{json, re2};
@@ -5,7 +7,7 @@ use crate::limits::{REGEX_BYTES_MAX, REGEX_DEPTH_MAX};
 use crate::tree::{Problems, Tree};
 
 /// Regular expressions in RE2's syntax, one of which must be found in the flow's text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Patterns(Vec<Pattern>);
 
 /// One of them.
@@ -22,6 +24,12 @@ impl PartialEq for Pattern {
 }
 
 impl Eq for Pattern {}
+
+impl Hash for Pattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.source.hash(state);
+    }
+}
 
 impl Pattern {
     /// Compiles an expression.

@@ -2,7 +2,7 @@ use super::json;
 use crate::tree::{Problems, Tree};
 
 /// Ports, one of which must be the flow's. Flows without ports match none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ports(Vec<u16>);
 
 impl Ports {

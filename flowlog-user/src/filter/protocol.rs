@@ -5,7 +5,7 @@ use crate::record::{Facts, Layer};
 use crate::tree::{Problems, Tree, hint};
 
 /// Protocols, one of which must be the member of `l4` or `l7` that the record has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Protocols {
     layers: Vec<Layer>,
     /// The same as bits.

@@ -4,7 +4,7 @@ use crate::record::Facts;
 use crate::tree::{Problems, Tree};
 
 /// Yes or no, one of which must be the flow's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Replies(Vec<bool>);
 
 impl Replies {

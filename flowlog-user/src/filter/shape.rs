@@ -81,8 +81,8 @@ pub const CONDITIONS: Shape = Shape::Map(
         AMOUNT,
         AMOUNT,
         Shape::OneOrMany(&Shape::Pattern("^(>=?|<=?|=)\\s*[0-9].*[a-zµμ].*$", "comparison")),
-        Shape::NotServed,
-        Shape::NotServed,
+        RANGES,
+        TUNNELS,
         POOLS,
         POOLS,
     ],
@@ -93,3 +93,5 @@ const POOLS: Shape = Shape::List(&Shape::Pattern(
 ));
 const RANGES: Shape = Shape::List(&Shape::Pattern("^!?[0-9]+(-[0-9]+)?$", "port or range"));
 const AMOUNT: Shape = Shape::OneOrMany(&Shape::Pattern("^(>=?|<=?|=)\\s*[0-9]+$", "comparison"));
+const TUNNELS: Shape =
+    Shape::List(&Shape::Pattern("^!?(none|(vxlan|geneve|gre|ipip|ip6ip)(:[0-9]+(-[0-9]+)?)?)$", "tunnel"));

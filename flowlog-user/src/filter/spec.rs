@@ -1,3 +1,5 @@
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::address::Addresses;
 use super::cel::Expressions;
 use super::condition::Conditions;
@@ -45,6 +47,17 @@ impl PartialEq for FlowFilter {
 }
 
 impl Eq for FlowFilter {}
+
+impl Hash for FlowFilter {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let of = |matcher: &Matcher| {
+            let mut hasher = DefaultHasher::new();
+            matcher.hash(&mut hasher);
+            hasher.finish()
+        };
+        state.write_u64(self.0.iter().map(of).fold(0, u64::wrapping_add));
+    }
+}
 
 /// Part of each warning about data that no record of ours has; recorded flows of others may have it.
 pub const NOT_RECORDED: &str = "no record of this version has";

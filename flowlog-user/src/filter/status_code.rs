@@ -2,10 +2,10 @@ use super::json;
 use crate::tree::{Problems, Tree};
 
 /// HTTP status codes, or how they begin, one of which must fit the response's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StatusCodes(Vec<StatusCode>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum StatusCode {
     Exact(String),
     Prefix(String),

@@ -2,7 +2,7 @@ use super::json::{self, Name};
 use crate::tree::{Problems, Tree};
 
 /// Sets of TCP flags, one of which must be contained in the flow's: bit 0 FIN ... bit 7 CWR, bit 8 NS.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TcpFlags(Vec<u16>);
 
 /// In the order of their bits.

@@ -2,7 +2,7 @@ use super::json;
 use crate::tree::{Problems, Tree};
 
 /// Strings, one of which must be the flow's, letter for letter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Texts(Vec<String>);
 
 impl Texts {

@@ -3,11 +3,11 @@ use crate::record::{Message, Value};
 use crate::tree::{Problems, Tree};
 
 /// Workloads, one of which must be one of the endpoint's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workloads(Vec<Pair>);
 
 /// HTTP headers, one of which must be one of the request's, letter for letter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Headers(Vec<Pair>);
 
 type Pair = (String, String);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::open;
 use crate::decode::Change;
+use crate::filter::Classifier;
 use crate::limits::CADENCES_MAX;
 use crate::metrics::TaskCounters;
 use crate::task::{Cadence, Closing, Finished, Planned, Running, Spec};
@@ -46,8 +47,10 @@ impl Seat {
 /// The tasks from now on.
 #[derive(Debug, Default)]
 pub struct Swap {
-    /// In order; what runs and has no seat closes.
-    pub seats: Vec<Seat>,
+    /// In order, with the number of each task's cadence; what runs and has no seat closes.
+    pub seats: Vec<(Seat, u8)>,
+    /// Of each cadence's tasks, in the order of their seats.
+    pub classifiers: [Classifier; CADENCES_MAX],
     /// The number of the change: what tasks that begin with it, or change their cadence, have joined with.
     pub number: u32,
 }
@@ -161,7 +164,7 @@ impl Stage {
                 Way::Later => Seat::OpenLater(planned(), self.counters(&spec.name)),
             };
             built.changes |= !matches!(seat, Seat::Keep(_));
-            built.swap.seats.push(seat);
+            built.swap.seats.push((seat, number));
             running.insert(spec.name.clone(), spec);
         }
         built.changes |= running.len() != self.running.len();
@@ -171,6 +174,10 @@ impl Stage {
             }
         }
         built.begins = cadences.iter().zip(&self.cadences).any(|(new, old)| new.is_some() && new != old);
+        if built.changes {
+            // Here, beside the data plane: with thousands of filters it takes a while.
+            built.swap.classifiers = classifiers(&running, &built.swap.seats);
+        }
         built.cadences = cadences;
         self.cadences = cadences;
         self.running = running;
@@ -237,6 +244,13 @@ enum Way {
     Change,
     Open(Box<Running>),
     Later,
+}
+
+fn classifiers(tasks: &BTreeMap<String, Arc<Spec>>, seats: &[(Seat, u8)]) -> [Classifier; CADENCES_MAX] {
+    std::array::from_fn(|cadence| {
+        let seats = seats.iter().filter(|(_, number)| usize::from(*number) == cadence);
+        Classifier::new(seats.filter_map(|(seat, _)| tasks.get(seat.name())).map(|spec| &*spec.filter))
+    })
 }
 
 /// Cadences that are still wanted keep their numbers; new ones take what is free.

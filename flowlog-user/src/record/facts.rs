@@ -59,7 +59,7 @@ impl<'a> Texts<'a> {
 }
 
 /// Members of `l4` and `l7`, one of which a flow has of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "Hubble's words")]
 pub enum Layer {
     Tcp,
@@ -122,6 +122,12 @@ pub trait Facts {
     fn counters(&self) -> Option<Counters> {
         None
     }
+    /// Numbers of the outer and the inner VLAN tag, 0 for none; nothing where a record does not say.
+    fn vlans(&self) -> Option<[u16; 2]> {
+        None
+    }
+    /// Kind of the tunnel that the flow came in, empty for none, and its network identifier.
+    fn tunnel(&self) -> (&str, u32);
 }
 
 /// What Hubble's flows do not count.
@@ -230,6 +236,14 @@ impl Facts for Seen<'_> {
 
     fn with_message<T>(&self, look: impl FnOnce(&Message) -> T) -> T {
         look(&flow_message(self.flow, self.node))
+    }
+
+    fn vlans(&self) -> Option<[u16; 2]> {
+        Some(self.flow.vlans)
+    }
+
+    fn tunnel(&self) -> (&str, u32) {
+        self.flow.tunnel.map_or(("", 0), |tunnel| (tunnel.kind.name(), tunnel.vni))
     }
 
     fn counters(&self) -> Option<Counters> {

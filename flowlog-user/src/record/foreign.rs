@@ -1,6 +1,6 @@
 use super::facts::{Address, Counters, End, EventKind, Facts, Layer, Texts};
 use super::schema::{AGENT_EVENT, DEBUG_EVENT, EXPORT_EVENT, FLOW, LOST_EVENT};
-use super::{Message, NO_FLOW, Value};
+use super::{Message, NO_FLOW, TunnelKind, Value};
 
 /// Numbers under which the monitor knows agent and debug events; filters by event type ask for them.
 const MESSAGE_TYPE_AGENT: i32 = 130;
@@ -198,6 +198,31 @@ impl Facts for Foreign {
 
     fn message(&self) -> &Message {
         self.flow().unwrap_or(&NO_FLOW)
+    }
+
+    fn vlans(&self) -> Option<[u16; 2]> {
+        let Some(Value::Free(_, ours)) = self.message().get("extensions") else { return None };
+        Some(["vlan", "inner_vlan"].map(|key| match ours.get(key) {
+            Some(super::Json::Unsigned(number)) => u16::try_from(*number).unwrap_or(0),
+            _ => 0,
+        }))
+    }
+
+    fn tunnel(&self) -> (&str, u32) {
+        let tunnel = self.message().message("tunnel");
+        let hubble = match tunnel.map_or(0, |tunnel| tunnel.signed("protocol")) {
+            1 => TunnelKind::Vxlan.name(),
+            2 => TunnelKind::Geneve.name(),
+            _ => "",
+        };
+        let kind = match self.message().get("extensions") {
+            Some(Value::Free(_, ours)) => match ours.get("tunnel") {
+                Some(super::Json::Text(text)) => text,
+                _ => hubble,
+            },
+            _ => hubble,
+        };
+        (kind, tunnel.and_then(|tunnel| u32::try_from(tunnel.unsigned("vni")).ok()).unwrap_or(0))
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -8,6 +8,7 @@ mod aggregation;
 mod aggregator;
 mod cadence;
 mod condition;
+mod desk;
 mod duration;
 mod file;
 mod keys;
@@ -15,6 +16,7 @@ mod plan;
 mod rate;
 mod running;
 mod spec;
+mod writers;
 
 pub use aggregation::Aggregation;
 pub use aggregator::Aggregator;

@@ -1,18 +1,19 @@
-//! A task at work: its queue, its writer on a thread of its own, its counters.
+//! A task at work: its queue, its writer with turns on the threads of [`super::writers`], its counters.
 //!
-//! One slow disk holds up only the task that writes to it: the queue is bounded, and what finds it full is counted
+//! One slow disk holds up only the tasks that write to it: queues are bounded, and what finds its queue full is counted
 //! as dropped.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::{Builder, JoinHandle};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use crate::clock::wall_ns;
-use crate::limits::{WRITER_QUEUE_BYTES, WRITER_QUEUE_CHUNKS};
+use super::desk::{Desk, LossesBefore};
+use super::writers::{Post, WRITERS};
+use crate::limits::{WRITER_QUEUE_BYTES, WRITER_QUEUE_CHUNKS, WRITER_QUEUES_BYTES};
 use crate::metrics::TaskCounters;
-use crate::write::{Chunk, Error, Place, Roots, Salvaged, Spec, Writer};
+use crate::write::{Chunk, Error, Roots, Salvaged, Spec, Writer};
 
 /// What to do with a chunk that finds the queue full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,24 +24,21 @@ pub enum Overflow {
     Wait,
 }
 
-/// What a writer's thread is told.
-enum Order {
-    Write(Chunk),
-    /// Look at [`Shared::reshape`].
-    Look,
-}
-
-/// What a task and its writer's thread both see.
+/// What a task and its writer both see.
 #[derive(Debug)]
-struct Shared {
-    roots: Arc<Roots>,
-    counters: Arc<TaskCounters>,
+pub(super) struct Shared {
+    pub(super) name: Arc<str>,
+    pub(super) roots: Arc<Roots>,
+    pub(super) counters: Arc<TaskCounters>,
     /// Other settings for the file, until the writer has taken them.
-    reshape: Mutex<Option<Spec>>,
+    pub(super) reshape: Mutex<Option<Spec>>,
     /// Why it stops, for the task's last line.
-    reason: OnceLock<&'static str>,
+    pub(super) reason: OnceLock<&'static str>,
     /// Losses before this process, for the file to tell.
-    earlier: Mutex<Vec<Earlier>>,
+    pub(super) earlier: Mutex<Vec<Earlier>>,
+    queue: Mutex<Queue>,
+    /// The queue has become shorter, or the task has stopped.
+    moved: Condvar,
 }
 
 /// Records that a daemon before this one lost.
@@ -56,21 +54,37 @@ pub struct Earlier {
     pub reason: String,
 }
 
+#[derive(Debug, Default)]
+struct Queue {
+    chunks: std::collections::VecDeque<Chunk>,
+    closing: bool,
+    /// It has stopped; the last file it finished.
+    stopped: Option<Option<PathBuf>>,
+}
+
+/// What the writer finds in its queue.
+#[derive(Debug)]
+pub(super) enum Order {
+    Write(Chunk),
+    Close,
+    Nothing,
+}
+
+/// Bytes that wait for all writers, and tasks that have one.
+static QUEUED_BYTES: AtomicU64 = AtomicU64::new(0);
+static TASKS: AtomicU64 = AtomicU64::new(0);
+
 /// A running task.
 #[derive(Debug)]
 pub struct Running {
-    name: Arc<str>,
     shared: Arc<Shared>,
-    sender: SyncSender<Order>,
-    thread: JoinHandle<Option<PathBuf>>,
+    post: Arc<Post>,
 }
 
 /// A task that was told to stop and writes what is queued.
 #[derive(Debug)]
 pub struct Closing {
-    name: Arc<str>,
-    counters: Arc<TaskCounters>,
-    thread: JoinHandle<Option<PathBuf>>,
+    shared: Arc<Shared>,
 }
 
 /// A task that has stopped.
@@ -85,46 +99,48 @@ pub struct Finished {
 }
 
 impl Running {
-    /// Opens the task's file and starts its writer, which goes on with the counters. Gives back what a killed process
-    /// had left in the file's place.
+    /// Opens the task's file, which goes on with the counters. Gives back what a killed process had left in the file's
+    /// place.
     ///
     /// # Errors
-    /// When the file cannot be opened or the thread cannot be started.
+    /// When the file cannot be opened.
     pub fn start(
         spec: &Spec,
         roots: &Arc<Roots>,
         counters: Arc<TaskCounters>,
     ) -> Result<(Self, Option<Salvaged>), Error> {
         let (writer, salvaged) = Writer::open(spec, roots)?;
-        let (sender, receiver) = sync_channel(WRITER_QUEUE_CHUNKS);
         let shared = Arc::new(Shared {
+            name: spec.task.as_str().into(),
             roots: Arc::clone(roots),
             counters,
             reshape: Mutex::default(),
             reason: OnceLock::new(),
             earlier: Mutex::default(),
+            queue: Mutex::default(),
+            moved: Condvar::new(),
         });
-        let name: Arc<str> = spec.task.as_str().into();
-        let seen = Arc::clone(&shared);
-        // Before the thread: what is dropped while it starts is the file's to tell.
+        // Before the first turn: what is dropped until then is the file's to tell.
         let before = LossesBefore::new(&shared.counters);
-        let thread = Builder::new()
-            .name("flowlog-write".into())
-            .stack_size(512 << 10)
-            .spawn(move || write_all(writer, &receiver, &seen, before))
-            .map_err(|source| Error::Io {
-                task: spec.task.clone(),
-                what: "start a thread for",
-                path: spec.live_path(),
-                source,
-            })?;
-        Ok((Self { name, shared, sender, thread }, salvaged))
+        let device = spec.live_path().parent().and_then(|folder| folder.metadata().ok());
+        let device = device.map_or(0, |folder| folder.dev());
+        let post = WRITERS.post(device, Box::new(Desk::new(writer, before, Arc::clone(&shared))));
+        TASKS.fetch_add(1, Ordering::Relaxed);
+        // It may have something to do at some moment, without any record.
+        post.wake();
+        Ok((Self { shared, post }, salvaged))
     }
 
     /// The task's name.
     #[must_use]
-    pub const fn name(&self) -> &Arc<str> {
-        &self.name
+    pub fn name(&self) -> &Arc<str> {
+        &self.shared.name
+    }
+
+    /// Has the file tell of what was lost before this process began.
+    pub fn note_lost(&self, lost: Earlier) {
+        self.shared.earlier.lock().unwrap_or_else(PoisonError::into_inner).push(lost);
+        self.post.wake();
     }
 
     /// The task's counters.
@@ -135,43 +151,35 @@ impl Running {
 
     /// Hands records to the writer.
     pub fn write(&self, chunk: Chunk, overflow: Overflow) {
-        let records = u64::from(chunk.records);
-        let (bytes, queued) = (chunk.lines.len() as u64, &self.shared.counters.queued_bytes);
-        if overflow == Overflow::Drop && queued.get() > 0 && queued.get() + bytes > WRITER_QUEUE_BYTES {
-            self.shared.counters.dropped_queue_full.add(records);
+        let Shared { counters, moved, .. } = &*self.shared;
+        let (records, bytes) = (u64::from(chunk.records), chunk.lines.len() as u64);
+        let mut queue = self.shared.queue();
+        while queue.stopped.is_none()
+            && !(queue.chunks.len() < WRITER_QUEUE_CHUNKS && has_room(bytes, counters.queued_bytes.get()))
+        {
+            if overflow == Overflow::Drop {
+                counters.dropped_queue_full.add(records);
+                return;
+            }
+            // Room may also come from other tasks, which do not say so.
+            queue = moved.wait_timeout(queue, RECHECK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if queue.stopped.is_some() {
+            // Only a fault of the writer itself stops it before it is told to.
+            counters.dropped_write_error.add(records);
             return;
         }
-        queued.add(bytes); // first: the writer may take it before the next line
-        let refused = match overflow {
-            Overflow::Wait => self.sender.send(Order::Write(chunk)).is_err(),
-            Overflow::Drop => match self.sender.try_send(Order::Write(chunk)) {
-                Ok(()) => false,
-                Err(TrySendError::Full(_)) => {
-                    queued.sub(bytes);
-                    self.shared.counters.dropped_queue_full.add(records);
-                    return;
-                }
-                Err(TrySendError::Disconnected(_)) => true,
-            },
-        };
-        if refused {
-            // The writer's thread is gone, which only a panic there can do.
-            queued.sub(bytes);
-            self.shared.counters.dropped_write_error.add(records);
-        }
-    }
-
-    /// Has the file tell of what was lost before this process began.
-    pub fn note_lost(&self, lost: Earlier) {
-        self.shared.earlier.lock().unwrap_or_else(PoisonError::into_inner).push(lost);
-        let _ = self.sender.try_send(Order::Look);
+        counters.queued_bytes.add(bytes);
+        QUEUED_BYTES.fetch_add(bytes, Ordering::Relaxed);
+        queue.chunks.push_back(chunk);
+        drop(queue);
+        self.post.wake();
     }
 
     /// Other settings for the same live file: it is finished, and the next one begins with them.
     pub fn reshape(&self, spec: Spec) {
         *self.shared.reshape.lock().unwrap_or_else(PoisonError::into_inner) = Some(spec);
-        // A full queue makes the writer look by itself.
-        let _ = self.sender.try_send(Order::Look);
+        self.post.wake();
     }
 
     /// Lets the writer finish what is queued, without waiting for it.
@@ -184,7 +192,7 @@ impl Running {
     #[must_use]
     pub fn close_because(self, why: &'static str) -> Closing {
         self.shared.reason.get_or_init(|| why);
-        Closing { name: self.name, counters: Arc::clone(&self.shared.counters), thread: self.thread }
+        Closing { shared: Arc::clone(&self.shared) }
     }
 
     /// Writes what is queued, closes the file and waits for it.
@@ -194,198 +202,96 @@ impl Running {
     }
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.queue().closing = true;
+        self.post.wake();
+    }
+}
+
 impl Closing {
     /// The task's name.
     #[must_use]
-    pub const fn name(&self) -> &Arc<str> {
-        &self.name
+    pub fn name(&self) -> &Arc<str> {
+        &self.shared.name
     }
 
     /// Whether everything is written and closed.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.thread.is_finished()
+        self.shared.queue().stopped.is_some()
     }
 
     /// Waits for it.
     #[must_use]
     pub fn wait(self) -> Finished {
-        let Self { name, counters, thread } = self;
-        let last_file = thread.join().unwrap_or_else(|_| {
-            tracing::error!(task = %name, "the writer died; its last records may be missing from the file");
-            None
-        });
-        Finished { name, counters, last_file }
+        let mut queue = self.shared.queue();
+        let last_file = loop {
+            match &queue.stopped {
+                Some(last_file) => break last_file.clone(),
+                None => queue = self.shared.moved.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        drop(queue);
+        let Shared { name, counters, .. } = &*self.shared;
+        Finished { name: Arc::clone(name), counters: Arc::clone(counters), last_file }
     }
 }
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the writer is to do next.
+    pub(super) fn next(&self) -> Order {
+        let mut queue = self.queue();
+        match queue.chunks.pop_front() {
+            Some(chunk) => Order::Write(chunk),
+            None if queue.closing => Order::Close,
+            None => Order::Nothing,
+        }
+    }
+
+    /// A chunk that was taken is no longer in memory.
+    pub(super) fn release(&self, bytes: u64) {
+        self.counters.queued_bytes.sub(bytes);
+        QUEUED_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+        self.moved.notify_all();
+    }
+
+    /// The writer has stopped. What is still queued then is lost, and counted.
+    pub(super) fn stop(&self, last_file: Option<PathBuf>) {
+        let mut queue = self.queue();
+        for chunk in std::mem::take(&mut queue.chunks) {
+            self.counters.dropped_write_error.add(chunk.records.into());
+            self.release(chunk.lines.len() as u64);
+        }
+        queue.stopped = Some(last_file);
+        TASKS.fetch_sub(1, Ordering::Relaxed);
+        self.moved.notify_all();
+    }
+}
+
+/// Whether so many bytes more may wait for a task that has `own` of them waiting. While all tasks together have much
+/// waiting, each has its share and no more: so those that hang leave room to the others.
+fn has_room(bytes: u64, own: u64) -> bool {
+    const HALF: u64 = WRITER_QUEUES_BYTES / 2;
+    let all = QUEUED_BYTES.load(Ordering::Relaxed);
+    let most = if all + bytes <= HALF {
+        WRITER_QUEUE_BYTES
+    } else {
+        (HALF / TASKS.load(Ordering::Relaxed).max(1)).min(WRITER_QUEUE_BYTES)
+    };
+    // A single chunk always finds room while there is any.
+    all == 0 || all + bytes <= WRITER_QUEUES_BYTES && (own == 0 || own + bytes <= most)
+}
+
+/// How long to wait at most before room is looked for again.
+const RECHECK: Duration = Duration::from_millis(5);
 
 /// Why a task stops when nobody says otherwise.
-const STOPPED: &str = "flowlog was stopped";
-
-fn write_all(
-    writer: Writer,
-    orders: &Receiver<Order>,
-    shared: &Shared,
-    before: LossesBefore,
-) -> Option<PathBuf> {
-    let mut desk = Desk { writer: Ok(writer), last_file: None, before, shared };
-    loop {
-        let deadline = desk.writer.as_ref().ok().and_then(Writer::deadline);
-        let next = match deadline {
-            Some(at) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
-            None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        let asked = shared.reshape.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(spec) = asked {
-            desk.close();
-            desk.open(&spec);
-        }
-        desk.note();
-        match &next {
-            Ok(Order::Write(chunk)) => {
-                desk.append(chunk);
-                shared.counters.queued_bytes.sub(chunk.lines.len() as u64);
-            }
-            Ok(Order::Look) => {}
-            Err(RecvTimeoutError::Timeout) => desk.tick(),
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-    }
-    desk.say_goodbye();
-    desk.close();
-    desk.last_file
-}
-
-/// A writer's thread with its writer, or with the settings by which none could be opened.
-struct Desk<'a> {
-    writer: Result<Writer, Spec>,
-    last_file: Option<PathBuf>,
-    before: LossesBefore,
-    shared: &'a Shared,
-}
-
-impl Desk<'_> {
-    fn open(&mut self, spec: &Spec) {
-        match Writer::open(spec, &self.shared.roots) {
-            Ok((writer, salvaged)) => {
-                if let Some(salvaged) = salvaged {
-                    tracing::warn!(task = spec.task, file = %salvaged.path.display(), records = salvaged.records,
-                        damaged = salvaged.damaged, "kept what was in the file's place");
-                }
-                self.writer = Ok(writer);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "no file could be begun; trying again with the next records");
-                self.shared.counters.trouble.set(Some(&error.to_string()));
-                self.writer = Err(spec.clone());
-            }
-        }
-    }
-
-    fn append(&mut self, chunk: &Chunk) {
-        let spec = match &self.writer {
-            Ok(writer) => writer.spec(),
-            Err(spec) => spec,
-        };
-        // Records of one format only: those that were encoded before a change of it may come after the change.
-        if self.writer.is_err() || spec.format != chunk.format {
-            let spec = Spec { format: chunk.format, ..spec.clone() };
-            self.close();
-            self.open(&spec);
-        }
-        match &mut self.writer {
-            // The writer itself tries again, counts and tells the log; its state says what the trouble is.
-            Ok(writer) => drop(writer.append(chunk)),
-            Err(_) => self.shared.counters.dropped_write_error.add(chunk.records.into()),
-        }
-        self.account();
-    }
-
-    fn tick(&mut self) {
-        if let Ok(writer) = &mut self.writer {
-            let _ = writer.tick(Instant::now());
-        }
-        self.account();
-    }
-
-    fn close(&mut self) {
-        if let Ok(writer) = &mut self.writer {
-            match writer.close() {
-                Ok(closed) => self.last_file = closed.path.or(self.last_file.take()),
-                Err(error) => tracing::warn!(%error, "the file could not be closed properly"),
-            }
-        }
-        self.account();
-    }
-
-    fn note(&mut self) {
-        if let Ok(writer) = &mut self.writer {
-            self.before.note(writer, &self.shared.counters);
-            let earlier =
-                std::mem::take(&mut *self.shared.earlier.lock().unwrap_or_else(PoisonError::into_inner));
-            for Earlier { records, first_ns, last_ns, reason } in earlier {
-                writer.note_lost(Place::Restart, records, first_ns, last_ns, &reason);
-            }
-        }
-    }
-
-    fn say_goodbye(&mut self) {
-        if let Ok(writer) = &mut self.writer
-            && let Err(error) = writer.gone(self.shared.reason.get().unwrap_or(&STOPPED))
-        {
-            tracing::warn!(%error, "the task's last line is missing");
-        }
-    }
-
-    fn account(&mut self) {
-        let Ok(writer) = &mut self.writer else { return };
-        let (written, counters) = (writer.take_written(), &self.shared.counters);
-        counters.written.add(written.records);
-        counters.written_bytes.add(written.bytes);
-        counters.disk_bytes.add(written.disk_bytes);
-        counters.dropped_write_error.add(written.lost);
-        counters.rotations.add(written.rotations);
-        counters.notices.add(written.notices);
-        counters.trouble.set(writer.trouble());
-    }
-}
-
-/// Losses before the writer, handed to it so that the file says so: what found the queue full, and what was more than
-/// the task's `rateLimit`.
-struct LossesBefore {
-    queue: u64,
-    rate: u64,
-    checked_ns: i64,
-}
-
-impl LossesBefore {
-    fn new(counters: &TaskCounters) -> Self {
-        Self {
-            queue: counters.dropped_queue_full.get(),
-            rate: counters.rate_limited.get(),
-            checked_ns: wall_ns(),
-        }
-    }
-
-    fn note(&mut self, writer: &mut Writer, counters: &TaskCounters) {
-        let now_ns = wall_ns();
-        for (seen, now, place, why) in [
-            (&mut self.queue, counters.dropped_queue_full.get(), Place::Queue, "the task's queue was full"),
-            (
-                &mut self.rate,
-                counters.rate_limited.get(),
-                Place::RateLimit,
-                "the task's rateLimit was reached",
-            ),
-        ] {
-            if now > *seen {
-                writer.note_lost(place, now - *seen, self.checked_ns, now_ns, why);
-                *seen = now;
-            }
-        }
-        self.checked_ns = now_ns;
-    }
-}
+pub(super) const STOPPED: &str = "flowlog was stopped";
 
 #[cfg(test)]
 mod tests {

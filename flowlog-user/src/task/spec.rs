@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::{Aggregation, Cadence, file, keys};
@@ -20,7 +22,7 @@ pub struct Spec {
     /// Who owns it.
     pub team: Option<String>,
     /// Which records.
-    pub filter: filter::Spec,
+    pub filter: Arc<filter::Spec>,
     /// Which fields of them.
     pub mask: Mask,
     /// When.
@@ -84,7 +86,7 @@ impl Spec {
         Some(Self {
             description,
             team,
-            filter,
+            filter: Arc::new(filter),
             mask,
             aggregation,
             cadence,

@@ -8,6 +8,8 @@ mod tracker;
 mod tests;
 mod values;
 
+use std::sync::Arc;
+
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use flowlog_user::filter::{Filter, Spec};
@@ -35,7 +37,7 @@ impl FilterArgs {
     /// The filter; nothing when everything is wanted.
     #[must_use]
     pub(crate) fn filter(&self) -> Option<Filter> {
-        (!self.allow.is_empty() || !self.deny.is_empty()).then(|| Filter::new(&self.spec))
+        (!self.allow.is_empty() || !self.deny.is_empty()).then(|| Filter::new(&Arc::new(self.spec.clone())))
     }
 
     /// The filters as YAML: `allowlist` and `denylist`.

@@ -4,7 +4,7 @@ use super::filters::flow;
 use super::{plan, read};
 use crate::filter::Filter;
 use crate::read::event;
-use crate::record::{Flow, L4, Node};
+use crate::record::{Flow, L4, Node, Tunnel, TunnelKind};
 
 fn filter(conditions: &str) -> Filter {
     plan(&format!("flowLogs:\n- name: a\n  filePath: /l/a\n  where: {conditions}\n")).tasks.remove(0).filter
@@ -42,6 +42,50 @@ fn what_hubbles_filters_cannot_say() {
     let icmp = Flow { l4: L4::Icmpv4 { icmp_type: 8, code: 0 }, ..flow };
     for conditions in ["{source_port: ['!80']}", "{tcp_flags: [{SYN: false}]}"] {
         assert!(!filter(conditions).matches(&icmp, &Node::default()), "{conditions}");
+    }
+}
+
+#[test]
+fn vlans_and_tunnels() {
+    let tunnel = |kind, vni| {
+        let address = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+        Some(Tunnel { kind, source: address, destination: address, ports: (1, 2), vni })
+    };
+    let plain = flow();
+    let tagged = Flow { vlans: [7, 0], tunnel: tunnel(TunnelKind::Vxlan, 42), ..plain };
+    let twice = Flow { vlans: [100, 7], tunnel: tunnel(TunnelKind::Gre, 0), ..plain };
+    // Whether the plain flow, the tagged one and the one with two tags are taken.
+    let table = [
+        ("{vlan: ['7']}", [false, true, true]),
+        ("{vlan: ['0']}", [true, false, false]),
+        ("{vlan: ['!7']}", [true, false, false]),
+        ("{vlan: ['1-4094', '!100']}", [false, true, false]),
+        ("{vlan: ['0-6', '90-110']}", [true, false, true]),
+        ("{tunnel: [none]}", [true, false, false]),
+        ("{tunnel: ['!none']}", [false, true, true]),
+        ("{tunnel: [vxlan, geneve]}", [false, true, false]),
+        ("{tunnel: ['vxlan:41']}", [false, false, false]),
+        ("{tunnel: ['vxlan:1-99', gre]}", [false, true, true]),
+        ("{tunnel: ['!vxlan:42', '!none']}", [false, false, true]),
+    ];
+    for (conditions, expected) in table {
+        let found = [plain, tagged, twice].map(|flow| filter(conditions).matches(&flow, &Node::default()));
+        assert_eq!(found, expected, "{conditions}");
+    }
+    let recorded = |flow: &str| event(format!("{{\"flow\":{flow}}}").as_bytes()).unwrap();
+    let ours = recorded(
+        r#"{"tunnel":{"vni":42},"extensions":{"@type":"type.googleapis.com/google.protobuf.Struct","value":{"vlan":7,"tunnel":"vxlan"}}}"#,
+    );
+    let hubbles = recorded(r#"{"tunnel":{"protocol":"GENEVE","vni":5}}"#);
+    let table = [
+        ("{vlan: ['7']}", [true, false]),
+        ("{vlan: ['!8']}", [true, false]),
+        ("{tunnel: ['vxlan:42']}", [true, false]),
+        ("{tunnel: ['geneve:5']}", [false, true]),
+        ("{tunnel: [none]}", [false, false]),
+    ];
+    for (conditions, expected) in table {
+        assert_eq!([&ours, &hubbles].map(|event| filter(conditions).takes(event)), expected, "{conditions}");
     }
 }
 
@@ -85,7 +129,12 @@ fn what_is_wrong_with_conditions() {
             "{tcp_flags: [{SYNN: true}]}",
             "where.tcp_flags[0].SYNN: unknown TCP flag `SYNN`; did you mean `SYN`?",
         ),
-        ("{vlan: [1]}", "where.vlan: not served by this version yet"),
+        ("{vlan: [1]}", "where.vlan[0]: expected a string"),
+        ("{vlan: ['4095']}", "where.vlan[0]: `4095` is no VLAN or range"),
+        ("{tunnel: [vxlna]}", "where.tunnel[0]: unknown tunnel `vxlna`; did you mean `vxlan`?"),
+        ("{tunnel: ['vxlan:x']}", "where.tunnel[0]: `vxlan:x` is no tunnel"),
+        ("{tunnel: ['none:1']}", "where.tunnel[0]: `none:1` is no tunnel"),
+        ("{source_pool: [a]}", "where.source_pool: not served by this version yet"),
         ("[]", "where: expected a map, found a list"),
     ];
     for (conditions, expected) in table {

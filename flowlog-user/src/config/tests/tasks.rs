@@ -20,7 +20,7 @@ fn defaults_are_hubbles() {
     assert_eq!(spec.mask, Mask::ALL);
     assert_eq!(spec.cadence, Cadence { events: Events::ALL, update_interval: None });
     assert_eq!((spec.end, spec.description, spec.team), (None, None, None));
-    assert_eq!(spec.filter, crate::filter::Spec::default());
+    assert_eq!(*spec.filter, crate::filter::Spec::default());
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod resolve;
 mod typing;
 mod value;
 
+use std::hash::{Hash, Hasher};
 use std::thread::Builder;
 
 use cel::parser::Parser;
@@ -26,7 +27,7 @@ use crate::record::Message;
 use crate::tree::{Problems, Tree};
 
 /// CEL expressions, one of which must be true of the flow.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Expressions(Vec<Expression>);
 
 /// Stack of the thread that parses an expression.
@@ -45,6 +46,12 @@ impl PartialEq for Expression {
 }
 
 impl Eq for Expression {}
+
+impl Hash for Expression {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.source.hash(state);
+    }
+}
 
 impl Expressions {
     pub(super) fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {

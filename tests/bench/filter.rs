@@ -1,0 +1,239 @@
+//! Which tasks want a record: what that costs for one task, for many, and beside testing them one by one.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use flowlog_tests::measure::{Case, Series, Spread, in_turn};
+use flowlog_tests::model::{self, SERVICE_PORTS};
+use flowlog_tests::random::Random;
+use flowlog_tests::report::{Figure, Target};
+use flowlog_user::config;
+use flowlog_user::filter::{Classifier, Filter, FlowFilter, Spec};
+use flowlog_user::record::{Flow, Node};
+
+use crate::{Bench, Settings};
+
+/// The bench.
+pub(crate) const BENCH: Bench = Bench {
+    name: "filter",
+    about: "which tasks want a record: one task's large filter, and a thousand tasks",
+    run,
+};
+
+/// Records of a round: more than the processor remembers branches for.
+const RECORDS: usize = 100_000;
+/// Records of a round of plain evaluation of a thousand tasks, which takes a thousand times as long.
+const RECORDS_PLAIN: usize = 500;
+/// Of a million pairs of task and record, how many match (ten thousand are asked for).
+const PAIRS_PER_MILLION: std::ops::RangeInclusive<usize> = 8_000..=12_000;
+
+fn run(settings: &Settings) -> Result<Vec<Figure>> {
+    let node = model::node();
+    let flows = model::flows(1, RECORDS);
+    let mut figures = large(settings, &flows, &node)?;
+    figures.extend(small(settings, &flows, &node)?);
+    figures.extend(many(settings, &flows, &node)?);
+    Ok(figures)
+}
+
+/// One task with 1,000 prefixes and 100 ports.
+fn large(settings: &Settings, flows: &[Flow], node: &Node) -> Result<Vec<Figure>> {
+    let mut random = Random::new(2);
+    let mut prefixes = BTreeSet::new();
+    while prefixes.len() < 1000 {
+        prefixes.insert(prefix(&mut random));
+    }
+    let mut ports: BTreeSet<u16> = SERVICE_PORTS.into_iter().collect();
+    while ports.len() < 100 {
+        ports.insert(u16::try_from(1 + random.below(32_000))?);
+    }
+    let list = |items: Vec<String>| format!("['{}']", items.join("', '"));
+    let filter = format!(
+        "{{destination_ip: {}, destination_port: {}}}",
+        list(prefixes.into_iter().collect()),
+        list(ports.iter().map(u16::to_string).collect())
+    );
+    let plan = plan(&[vec![filter]])?;
+    let [one, plain, matched] = compare(settings.rounds, &plan, flows, node, RECORDS_PLAIN * 10)?;
+    Ok(vec![
+        alone("filter: one task, 1,000 prefixes and 100 ports", &one, Target::AtMost(60.0)),
+        Figure::beside("filter: the same, beside plain evaluation", &one, &plain, "ns/record", Target::None),
+        share("filter: records that match it", &matched),
+    ])
+}
+
+/// One task as people write them: a port, a protocol, an exclude filter.
+fn small(settings: &Settings, flows: &[Flow], node: &Node) -> Result<Vec<Figure>> {
+    let filter = "{destination_port: ['443', '80'], protocol: [tcp]}".to_owned();
+    let plan = plan(&[vec![filter]])?;
+    let [one, plain, _] = compare(settings.rounds, &plan, flows, node, RECORDS)?;
+    Ok(vec![Figure::beside(
+        "filter: one task, one filter of ports and protocol",
+        &one,
+        &plain,
+        "ns/record",
+        Target::None,
+    )])
+}
+
+/// A thousand tasks with ten filters each, of which one in a hundred takes a record.
+fn many(settings: &Settings, flows: &[Flow], node: &Node) -> Result<Vec<Figure>> {
+    let mut random = Random::new(3);
+    let rare = rare(&mut random, flows, node)?;
+    let task = |_| {
+        let include = (0..10).map(|_| random.pick(&rare).clone()).collect();
+        Arc::new(Spec { include, ..Spec::default() })
+    };
+    let tasks: Vec<Arc<Spec>> = (0..1000).map(task).collect();
+    let [one, plain, matched] = compare(settings.rounds, &tasks, flows, node, RECORDS_PLAIN)?;
+    let pairs = matched.median() * 1e6 / 1000.0;
+    let range = (*PAIRS_PER_MILLION.start() as f64)..=(*PAIRS_PER_MILLION.end() as f64);
+    anyhow::ensure!(
+        range.contains(&pairs),
+        "{pairs} of a million pairs match; the tasks are not those asked for"
+    );
+    Ok(vec![
+        alone("filter: 1,000 tasks of 10 filters", &one, Target::AtMost(300.0)),
+        Figure::beside(
+            "filter: the same, beside testing them one by one",
+            &one,
+            &plain,
+            "ns/record",
+            Target::None,
+        ),
+        share("filter: tasks that take a record, of 1,000", &matched),
+    ])
+}
+
+/// Filters that take a record in a thousand on average: those that take the most are left out until they do.
+fn rare(random: &mut Random, flows: &[Flow], node: &Node) -> Result<Vec<FlowFilter>> {
+    const SAMPLE: usize = 4000;
+    let filters: Vec<Vec<String>> = (0..4000).map(|_| vec![filter(random)]).collect();
+    let plan = plan(&filters)?;
+    let mut counted: Vec<(usize, FlowFilter)> = plan
+        .into_iter()
+        .filter_map(|spec| {
+            let filter = Filter::new(&spec);
+            let sample = flows.iter().step_by(flows.len() / SAMPLE);
+            Some((sample.filter(|flow| filter.matches(flow, node)).count(), spec.include.first()?.clone()))
+        })
+        .collect();
+    counted.sort_by_key(|(count, _)| *count);
+    let mut sum = 0;
+    let rare = counted.into_iter().zip(1..).take_while(|((count, _), number)| {
+        sum += count;
+        // In the sample's records: a thousandth of them each.
+        sum * 1000 <= number * SAMPLE
+    });
+    Ok(rare.map(|((_, filter), _)| filter).collect())
+}
+
+fn alone(name: &str, series: &Series, target: Target) -> Figure {
+    let spread = Spread::of(series.values().to_vec());
+    Figure::alone(name, spread, "ns/record", target)
+}
+
+fn share(name: &str, series: &Series) -> Figure {
+    Figure::alone(name, Spread::of(series.values().to_vec()), "tasks/record", Target::None)
+}
+
+/// A prefix in which some of the model's addresses lie.
+fn prefix(random: &mut Random) -> String {
+    let (client, service) = model::ends(random);
+    let address = if random.once_in(2) { client } else { service };
+    match address {
+        IpAddr::V4(address) => format!("{address}/{}", 16 + random.below(17)),
+        IpAddr::V6(address) => format!("{address}/{}", 48 + random.below(81)),
+    }
+}
+
+/// A filter as teams have them: their networks or services, narrowed by what else one asks for.
+fn filter(random: &mut Random) -> String {
+    let mut fields = Vec::new();
+    let network = if random.once_in(2) { "source_ip" } else { "destination_ip" };
+    if !random.once_in(5) {
+        let some: Vec<String> = (0..=random.below(3)).map(|_| prefix(random)).collect();
+        fields.push(format!("{network}: ['{}']", some.join("', '")));
+    }
+    if fields.is_empty() || random.once_in(3) {
+        let end = if random.once_in(2) { "source_port" } else { "destination_port" };
+        let ports: Vec<String> =
+            (0..=random.below(3)).map(|_| random.pick(&SERVICE_PORTS).to_string()).collect();
+        fields.push(format!("{end}: ['{}']", ports.join("', '")));
+    }
+    if random.once_in(2) {
+        fields.push(format!("protocol: [{}]", random.pick(&["tcp", "udp"])));
+    }
+    if random.once_in(4) {
+        fields.push("tcp_flags: [{SYN: true}, {FIN: true}]".into());
+    }
+    if random.once_in(4) {
+        fields.push(format!("reply: [{}]", random.once_in(2)));
+    }
+    if random.once_in(8) {
+        fields.push("traffic_direction: [EGRESS]".into());
+    }
+    format!("{{{}}}", fields.join(", "))
+}
+
+fn plan(tasks: &[Vec<String>]) -> Result<Vec<Arc<Spec>>> {
+    let mut text = "flowLogs:\n".to_owned();
+    for (number, filters) in tasks.iter().enumerate() {
+        let filters = filters.join(", ");
+        writeln!(text, "  - {{name: t{number}, filePath: /l/t{number}.log, includeFilters: [{filters}]}}")?;
+    }
+    let file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
+    std::fs::write(file.path(), &text)?;
+    let loaded = config::load(&[file.path().to_owned()]).context("the bench's own tasks are not valid")?;
+    Ok(loaded.plan.tasks.into_iter().map(|task| task.spec.filter).collect())
+}
+
+/// Nanoseconds a record by the classifier and by plain evaluation, and how many tasks take a record.
+fn compare(
+    rounds: usize,
+    tasks: &[Arc<Spec>],
+    flows: &[Flow],
+    node: &Node,
+    plain: usize,
+) -> Result<[Series; 3]> {
+    let filters: Vec<Filter> = tasks.iter().map(Filter::new).collect();
+    let mut classifier = Classifier::new(tasks.iter().map(AsRef::as_ref));
+    let mut flows = flows.to_vec();
+    let taken = RefCell::new(0_usize);
+    let classify = || {
+        let (began, mut tasks, mut count) = (Instant::now(), Vec::new(), 0);
+        classifier.begin(node);
+        for flow in &mut flows {
+            classifier.classify(flow, node, |flow| _ = black_box(flow), &mut tasks);
+            count += tasks.len();
+        }
+        let spent = began.elapsed();
+        taken.replace(count);
+        Ok(spent.as_nanos() as f64 / RECORDS as f64)
+    };
+    let seen = model::flows(1, RECORDS);
+    let one_by_one = || {
+        let began = Instant::now();
+        let mut count = 0;
+        for flow in seen.iter().take(plain) {
+            count += filters.iter().filter(|filter| filter.matches(flow, node)).count();
+        }
+        black_box(count);
+        Ok(began.elapsed().as_nanos() as f64 / plain.min(RECORDS) as f64)
+    };
+    let matched = || Ok(*taken.borrow() as f64 / RECORDS as f64);
+    let mut cases = [
+        Case::new("classifier", classify),
+        Case::new("plain evaluation", one_by_one),
+        Case::new("matched", matched),
+    ];
+    let series = in_turn(rounds, &mut cases)?;
+    series.try_into().map_err(|_| anyhow::anyhow!("three cases"))
+}

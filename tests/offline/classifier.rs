@@ -1,0 +1,254 @@
+//! The filters of many tasks as one, beside the plain evaluation of each.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use flowlog_tests::model;
+use flowlog_tests::random::Random;
+use flowlog_user::config;
+use flowlog_user::filter::{Classifier, Conditions, Filter, FlowFilter, Spec};
+use flowlog_user::record::{Flow, Hook, Identity, L4, Node, Tunnel, TunnelKind};
+
+/// Values of each filter field, few enough for flows to meet them.
+const ADDRESSES: [&str; 16] = [
+    "10.0.0.0/8",
+    "10.0.0.0/9",
+    "10.1.0.0/16",
+    "10.1.2.0/24",
+    "10.1.2.3",
+    "10.1.2.3/32",
+    "0.0.0.0/0",
+    "255.255.255.255",
+    "fd00::/8",
+    "fd00::1",
+    "::/0",
+    "2001:db8::/32",
+    "::ffff:0:0/96",
+    "::ffff:10.1.2.3",
+    "203.0.113.0/24",
+    "10.1.2.4/30",
+];
+const LISTS: [(&str, &[&str]); 24] = [
+    ("source_ip", &ADDRESSES),
+    ("destination_ip", &ADDRESSES),
+    ("source_port", &["0", "53", "80", "443", "40000", "65535"]),
+    ("destination_port", &["0", "53", "80", "443", "40000", "65535"]),
+    ("protocol", &["tcp", "udp", "sctp", "icmp", "icmpv6", "dns"]),
+    ("tcp_flags", &["{SYN: true}", "{SYN: true, ACK: true}", "{FIN: true}", "{RST: true}"]),
+    ("reply", &["true", "false"]),
+    ("traffic_direction", &["INGRESS", "EGRESS"]),
+    ("verdict", &["FORWARDED", "DROPPED"]),
+    ("ip_version", &["IPv4", "IPv6"]),
+    ("event_type", &["{type: 4}", "{type: 4, match_sub_type: true, sub_type: 5}", "{type: 1}"]),
+    ("source_identity", &["1", "2", "3"]),
+    ("destination_identity", &["1", "2", "3"]),
+    ("source_label", &["'reserved:world'", "'!reserved:host'", "'k8s:app=web'"]),
+    ("destination_label", &["'reserved:host'", "'reserved:unmanaged'"]),
+    ("node_name", &["'east/'", "'node-*'", "'west/'", "'other'"]),
+    ("interface", &["{name: eth0}", "{index: 10}", "{name: lxc0003}"]),
+    ("source_pod", &["'shop/'"]),
+    ("encrypted", &["true", "false"]),
+    ("ip_trace_id", &["0", "5"]),
+    ("trace_id", &["'a'"]),
+    ("http_status_code", &["'404'"]),
+    ("node_labels", &["'a=b'"]),
+    ("drop_reason_desc", &["POLICY_DENIED"]),
+];
+const CONDITIONS: [&str; 10] = [
+    "source_port: ['1024-65535', '!40000']",
+    "destination_port: ['1-1023']",
+    "tcp_flags: [{SYN: true, ACK: false}]",
+    "packets: '>10'",
+    "packets: ['>1', '<1000']",
+    "bytes: '>=1000'",
+    "duration: '<1s'",
+    "duration: '>0s'",
+    "vlan: ['0', '7']",
+    "tunnel: [none, 'vxlan:1-50']",
+];
+
+/// One filter: fields with some of their values.
+fn filter(random: &mut Random, fields_max: usize) -> String {
+    let mut fields = BTreeMap::new();
+    for _ in 0..random.below(fields_max + 1) {
+        // The first ten are what people ask for.
+        let lists = if random.once_in(3) { &LISTS[..] } else { &LISTS[..10] };
+        let (key, values) = *random.pick(lists);
+        let some: Vec<String> =
+            (0..=random.below(3)).map(|_| quoted(key, random.pick::<&str>(values))).collect();
+        fields.insert(key, format!("{key}: [{}]", some.join(", ")));
+    }
+    if random.once_in(400) {
+        let expression = *random.pick(&[
+            "_flow.l4.TCP.destination_port == 443u",
+            "has(_flow.source) && _flow.source.identity == 3u",
+        ]);
+        fields.insert("cel", format!("experimental: {{cel_expression: ['{expression}']}}"));
+    }
+    if fields.contains_key("event_type") {
+        // HTTP is asked of other events than these.
+        fields.remove("http_status_code");
+    }
+    format!("{{{}}}", fields.into_values().collect::<Vec<_>>().join(", "))
+}
+
+fn quoted(key: &str, value: &str) -> String {
+    if key.ends_with("_ip") || key.ends_with("_port") { format!("\"{value}\"") } else { value.to_owned() }
+}
+
+/// So many filters, as they stand in a task file.
+pub(crate) fn filters(random: &mut Random, max: usize) -> String {
+    // Some tasks share filters, word for word.
+    let mut one = |at: usize| {
+        if random.once_in(3) { filter(&mut Random::new(at as u64 % 7), 3) } else { filter(random, 4) }
+    };
+    let filters: Vec<String> = (0..max).map(&mut one).collect();
+    format!("[{}]", filters.join(", "))
+}
+
+/// Filters and conditions as a file would have them.
+fn pool(random: &mut Random, size: usize) -> anyhow::Result<(Vec<FlowFilter>, Vec<Conditions>)> {
+    let mut text = "flowLogs:\n".to_owned();
+    for number in 0..size {
+        let filters = filters(random, 4);
+        write!(text, "  - {{name: t{number}, filePath: /l/t{number}.log, includeFilters: {filters}")?;
+        writeln!(text, ", where: {{{}}}}}", random.pick(&CONDITIONS))?;
+    }
+    let file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
+    std::fs::write(file.path(), &text)?;
+    let loaded = config::load(&[file.path().to_owned()])
+        .map_err(|error| anyhow::anyhow!("{error}: {:?}", error.problems().errors.first()))?;
+    let specs = || loaded.plan.tasks.iter().map(|task| &task.spec.filter);
+    let filters = specs().flat_map(|spec| spec.include.clone()).collect();
+    Ok((filters, specs().map(|spec| spec.conditions.clone()).collect()))
+}
+
+/// Tasks with filters of a pool: some have none, some many to exclude, and many share them.
+fn tasks(random: &mut Random, tasks: usize) -> anyhow::Result<Vec<Arc<Spec>>> {
+    let (filters, conditions) = pool(random, tasks.min(150))?;
+    let some = |random: &mut Random, count| (0..count).map(|_| random.pick(&filters).clone()).collect();
+    let task = |_| {
+        let (include, few, many) = (random.below(4), random.below(3), random.once_in(8));
+        let include = some(random, include);
+        let exclude = if many { 9 + random.below(9) } else { few };
+        let exclude = some(random, exclude);
+        let conditions =
+            if random.once_in(4) { random.pick(&conditions).clone() } else { Conditions::default() };
+        Arc::new(Spec { include, exclude, conditions })
+    };
+    Ok((0..tasks).map(task).collect())
+}
+
+/// A flow of the model, most often with something changed to what filters ask for.
+fn flow(random: &mut Random, of: &[Flow]) -> Flow {
+    const SOURCES: [&str; 9] = [
+        "10.1.2.3",
+        "10.1.2.4",
+        "10.200.0.1",
+        "255.255.255.255",
+        "203.0.113.7",
+        "fd00::1",
+        "2001:db8::9",
+        "::ffff:10.1.2.3",
+        "0.0.0.0",
+    ];
+    let mut flow = *random.pick(of);
+    let address = |random: &mut Random| random.pick(&SOURCES).parse::<IpAddr>().expect("an address");
+    if !random.once_in(4) {
+        (flow.source, flow.destination) = (address(random), address(random));
+    }
+    let port = |random: &mut Random| *random.pick(&[0, 53, 80, 443, 40_000, 65_535]);
+    let (source_port, destination_port) = (port(random), port(random));
+    let flags = *random.pick(&[0, 2, 0x12, 0x1b, 4, 0xff]);
+    flow.l4 = match random.below(8) {
+        0 => L4::Other,
+        1 => L4::Icmpv4 { icmp_type: 8, code: 0 },
+        2 => L4::Icmpv6 { icmp_type: 128, code: 0 },
+        3 => L4::Sctp { source_port, destination_port },
+        4 => L4::Udp { source_port, destination_port },
+        5 => flow.l4,
+        _ => L4::Tcp { source_port, destination_port, flags },
+    };
+    flow.vlans = *random.pick(&[[0, 0], [7, 0], [100, 7]]);
+    let (source, destination) = (flow.source, flow.destination);
+    let tunnel = |vni| Some(Tunnel { kind: TunnelKind::Vxlan, source, destination, ports: (1, 4789), vni });
+    flow.tunnel = *random.pick(&[None, tunnel(42), tunnel(77)]);
+    flow.is_reply = *random.pick(&[None, Some(true), Some(false)]);
+    flow.hook =
+        *random.pick(&[Hook::EndpointEgress, Hook::EndpointIngress, Hook::UplinkEgress, Hook::UplinkIngress]);
+    flow.interfaces = *random.pick(&[[0; 4], [2, 0, 0, 0], [10, 2, 0, 0], [2, 13, 0, 0]]);
+    flow
+}
+
+/// Stands for what `enrich` does: identities that depend on the flow, and count as unknown before.
+fn enrich(flow: &mut Flow) {
+    let identity = |number: u64| match number % 3 {
+        0 => Identity::Host,
+        1 => Identity::World,
+        _ => Identity::Unmanaged,
+    };
+    flow.source_identity = identity(flow.packets);
+    flow.destination_identity = identity(flow.bytes);
+}
+
+/// Compares on `flows` flows; gives how many pairs of flow and task matched.
+fn compare(seed: u64, tasks: usize, flows: usize) -> anyhow::Result<usize> {
+    let mut random = Random::new(seed);
+    let specs = self::tasks(&mut random, tasks)?;
+    let filters: Vec<Filter> = specs.iter().map(Filter::new).collect();
+    let mut classifier = Classifier::new(specs.iter().map(AsRef::as_ref));
+    let of = model::flows(seed, 4096);
+    let nodes = [model::node(), Node { name: "node-7".into(), ..model::node() }];
+    let (mut found, mut pairs) = (Vec::new(), 0);
+    for at in 0..flows {
+        let node = &nodes[at * 2 / flows];
+        classifier.begin(node);
+        let flow = flow(&mut random, &of);
+        let mut enriched = flow;
+        enrich(&mut enriched);
+        let plain: Vec<u32> = (0..)
+            .zip(&filters)
+            .filter(|(_, filter)| filter.matches(&enriched, node))
+            .map(|(number, _)| number)
+            .collect();
+        let mut seen = flow;
+        classifier.classify(&mut seen, node, enrich, &mut found);
+        found.sort_unstable();
+        let differ = |number: &&u32| found.contains(number) != plain.contains(number);
+        if let Some(number) = found.iter().chain(&plain).find(differ) {
+            let task = &specs[*number as usize];
+            anyhow::bail!(
+                "seed {seed}: plain evaluation takes {}: {flow:?} {task:?}",
+                plain.contains(number)
+            );
+        }
+        anyhow::ensure!(found.is_empty() || seen == enriched, "seed {seed}: taken as it was: {seen:?}");
+        pairs += found.len();
+    }
+    Ok(pairs)
+}
+
+#[test]
+fn many_tasks_as_one_take_what_each_alone_takes() -> anyhow::Result<()> {
+    let long = std::env::var_os("FLOWLOG_TEST_LONG").is_some();
+    let seeds = if long { 400 } else { 10 };
+    let mut pairs = 0;
+    for seed in 0..seeds {
+        pairs += compare(seed, 10, 400)?;
+    }
+    pairs += compare(1000, 100, 300)? + compare(1001, 1000, 200)? + compare(1002, 10_000, 30)?;
+    anyhow::ensure!(pairs > 10_000, "only {pairs} matched: the test compares nothing");
+    Ok(())
+}
+
+#[test]
+#[ignore = "minutes; run by `cargo xtask test --long`"]
+fn many_more_tasks_as_one_take_what_each_alone_takes() -> anyhow::Result<()> {
+    for seed in 0..20 {
+        compare(seed, 1000, 2000)?;
+        compare(seed + 100, 10_000, 300)?;
+    }
+    Ok(())
+}
