@@ -314,9 +314,9 @@ fn flow(connection: &mut Connection, way: usize, event: Event, first_ns: i64, la
         bytes: side.bytes - said.1,
         packets_total: side.packets,
         bytes_total: side.bytes,
-        source_identity: if reply { others } else { pods },
-        destination_identity: if reply { pods } else { others },
         source_pool: PoolTag::NONE,
         destination_pool: PoolTag::NONE,
+        source_identity: if reply { others } else { pods },
+        destination_identity: if reply { pods } else { others },
     }
 }

@@ -1,13 +1,15 @@
 //! Pools of addresses under a running daemon: filter, label and the kernel's rules follow them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use flowlog_tests::daemon::Daemon;
+use flowlog_tests::daemon::{Daemon, PATIENCE};
 use flowlog_tests::netns::{FAR, FAR6, Pair};
-use flowlog_tests::records::all;
+use flowlog_tests::records::{all, zstdcat};
 use flowlog_tests::traffic::udp;
+use serde_json::Value;
 
 /// A pool whose manifest is Cilium's; `reserved` is a range, or empty.
 fn manifest(name: &str, cidr: &str, reserved: &str) -> String {
@@ -17,6 +19,17 @@ fn manifest(name: &str, cidr: &str, reserved: &str) -> String {
         "apiVersion: cilium.io/v2\nkind: CiliumPodIPPool\nmetadata: {{name: {name}}}\nspec: {{{family}: {{maskSize: 32, cidrs: \
          [{{cidr: '{cidr}'{range}}}]}}}}\n"
     )
+}
+
+/// Waits until a record of this port is on disk: labels are those of the moment at which a record is made.
+fn written(logs: &Path, port: u16) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    let has = |line: &Value| line["flow"]["l4"]["UDP"]["destination_port"] == port;
+    while !zstdcat(&logs.join("green.log.zst"), false).is_ok_and(|lines| lines.iter().any(has)) {
+        ensure!(Instant::now() < until, "no record of port {port}");
+        std::thread::yield_now();
+    }
+    Ok(())
 }
 
 #[test]
@@ -42,19 +55,22 @@ fn a_pool_s_records_carry_its_label_and_no_others_are_kept() -> Result<()> {
     let pools = path("pools");
     let mut daemon =
         Daemon::start(&pair.near, &path("tasks"), &logs, &["--pools", pools.to_str().context("plain")?])?;
-    let reserved = udp(&pair, format!("{FAR}:7001").parse()?, 5, 100)?;
     let other = udp(&pair, format!("[{FAR6}]:7002").parse()?, 5, 100)?;
+    let reserved = udp(&pair, format!("{FAR}:7001").parse()?, 5, 100)?;
+    written(&logs, 7001)?;
 
     // The reserved range goes: the same address is open now.
     fs::write(&green, manifest("green", &format!("{FAR}/32"), ""))?;
     daemon.wait_for("the tasks have changed")?;
     let open = udp(&pair, format!("{FAR}:7003").parse()?, 5, 100)?;
+    written(&logs, 7003)?;
 
     // The pool is the other family's.
     fs::write(&green, manifest("green", &format!("{FAR6}/128"), ""))?;
     daemon.wait_for("the tasks have changed")?;
     let gone = udp(&pair, format!("{FAR}:7004").parse()?, 5, 100)?;
     let six = udp(&pair, format!("[{FAR6}]:7005").parse()?, 5, 100)?;
+    written(&logs, 7005)?;
 
     // The pool is removed: the tasks stay as they were, and it is said.
     fs::remove_file(&green)?;

@@ -317,3 +317,48 @@ fn records_are_small() -> Result<()> {
     ensure!(parquet < 18.0);
     Ok(())
 }
+
+/// The packages that `cargo xtask test` puts there; `None`, saying so, where they are not.
+fn python() -> Option<Command> {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/python");
+    if !packages.join(".complete").is_file() {
+        println!("SKIPPED: no readers at {}: `cargo xtask test` installs them with pip", packages.display());
+        return None;
+    }
+    let mut command = Command::new("python3");
+    command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
+    Some(command)
+}
+
+/// DuckDB, Polars, pandas, pyarrow, protobuf and zstandard read what was written, and add up to what the model says.
+#[test]
+fn others_read_every_format() -> Result<()> {
+    let Some(mut python) = python() else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let count = 1200;
+    let tasks = [
+        ("json", "format: json"),
+        ("flat", "format: flat"),
+        ("protobuf", "format: protobuf"),
+        ("protobuf-gzip", "format: protobuf, compression: gzip"),
+        ("protobuf-plain", "format: protobuf, compression: none"),
+    ];
+    let paths = written(folder.path(), &tasks, count)?;
+    std::fs::write(folder.path().join("flows.parquet"), cat(&["-o", "parquet"], &paths[2])?)?;
+    std::fs::write(folder.path().join("flows.csv"), cat(&["-o", "csv"], &paths[0])?)?;
+    let (_, flows) = model::records(17, count);
+    let sum = |of: fn(&flowlog_user::record::Flow) -> u64| flows.iter().map(of).sum::<u64>().to_string();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    python
+        .arg(tests.join("offline/readers.py"))
+        .arg(folder.path())
+        .arg(tests.join("../config/flowlog.proto"));
+    python.args([count.to_string(), sum(|flow| flow.packets), sum(|flow| flow.bytes)]);
+    if let (Some(json), Some(protobuf)) = (cases("flows.jsonl"), cases("flows.pb.b64")) {
+        let ours = replayed(&json, "format: protobuf", &folder.path().join("ours"))?;
+        python.args([json, protobuf, ours]);
+    }
+    let said = String::from_utf8(printed(&mut python)?)?;
+    ensure!(said.contains("all readers agree"), "{said}");
+    Ok(())
+}

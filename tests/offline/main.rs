@@ -19,4 +19,5 @@ mod prefilter;
 mod rate_limit;
 mod readme;
 mod replay;
+mod stdout;
 mod tunnels;

@@ -12,6 +12,7 @@ mod cli;
 mod corpus;
 mod counts;
 mod packages;
+mod python;
 mod run;
 mod say;
 mod setup;

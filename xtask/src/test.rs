@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::build::Profile;
 use crate::counts::Counts;
-use crate::{build, build_ebpf, cli, say, setup, step, system, tidy};
+use crate::{build, build_ebpf, cli, python, say, setup, step, system, tidy};
 
 /// What the tests find in their environment, and what must pass through sudo.
 const ENVIRONMENT: &str =
@@ -46,12 +46,14 @@ fn main(mut args: lexopt::Parser) -> Result<()> {
             other => return Err(cli::unexpected("test", &other)),
         }
     }
+    let readers = python::begin();
     let toolchain = setup::ensure(setup::Options { tests: true, ..setup::Options::default() })?;
     say::step("building the eBPF object");
     build_ebpf::build(&toolchain)?;
     let mut failures = if filters.is_empty() { checks() } else { Vec::new() };
     let flowlog = build::daemon(Profile::Dev)?;
 
+    readers.finish();
     let mut counts = Counts::default();
     for run in runs(system::is_root()) {
         let mut command = system::cargo();

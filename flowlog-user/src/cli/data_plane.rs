@@ -303,15 +303,19 @@ impl Capture {
                 &self.sender,
                 batches,
             ))?;
-            let pools = self.control.pools();
-            if self.live.changes() != self.changes || !Arc::ptr_eq(&pools, &self.node.pools) {
+            if self.live.changes() != self.changes {
                 // Before the batch is handed on: its records may name what has just come.
                 self.changes = self.live.changes();
-                self.node = Arc::new(snapshot(&self.live, &self.names, pools)?);
+                self.node = Arc::new(snapshot(&self.live, &self.names, Arc::clone(&self.node.pools))?);
             }
             self.hand_on(out);
             self.tell_lost();
             self.settle()?;
+            // After it: what was drained before a change has the labels by which it was decided about.
+            let pools = self.control.pools();
+            if !Arc::ptr_eq(&pools, &self.node.pools) {
+                self.node = Arc::new(Node { pools, ..Node::clone(&self.node) });
+            }
             self.obey()?;
             let quiet = self.narrow_when_due()?;
             if told.is_none_or(|told| told.elapsed() >= TELL) {

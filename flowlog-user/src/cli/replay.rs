@@ -65,13 +65,14 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         false => tasks::load_for_recorded(&sources)?,
     };
     let mut plan = loaded.plan;
+    tasks::stdout_is_free(&plan, arguments.output)?;
     let mut roots = arguments.log_root.clone();
     if let Some(folder) = &arguments.output_dir {
         let folder = std::path::absolute(folder)?;
         tasks::move_below(&mut plan, &folder)?;
         roots.push(folder);
     }
-    if roots.is_empty() {
+    if roots.is_empty() && plan.tasks.iter().any(|task| !task.spec.file.is_stdout()) {
         bail!(
             "where to? give --output-dir DIR for files of this replay alone, or --log-root DIR to write where the tasks say \
              (beside what a daemon wrote there)"

@@ -357,7 +357,11 @@ fn say_where(files: &[(String, PathBuf)]) {
     for (task, file) in files {
         tracing::info!(task, file = %file.display(), "writing");
     }
-    let folders: BTreeSet<_> = files.iter().filter_map(|(_, file)| file.parent()).collect();
+    let of_files = files.iter().filter(|(_, file)| file.is_absolute());
+    let folders: BTreeSet<_> = of_files.filter_map(|(_, file)| file.parent()).collect();
+    if folders.is_empty() {
+        return tracing::info!("Ctrl-C ends it");
+    }
     let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
     tracing::info!(
         "Ctrl-C ends it; see what is there meanwhile with: {} cat {} -o table",

@@ -76,6 +76,9 @@ pub(crate) fn problems(found: &Problems) -> impl Iterator<Item = String> {
 #[must_use]
 pub(crate) fn describe(task: &Planned) -> String {
     let write = &task.spec.file;
+    if write.is_stdout() {
+        return format!("task {}: stdout ({})", task.spec.name, write.format.name());
+    }
     let total = match write.total_bytes_max {
         u64::MAX => "as much on disk as age and free space allow".into(),
         total => format!("at most {} on disk", bytes(total)),
@@ -148,10 +151,26 @@ fn bounded(bytes_max: u64) -> Option<u64> {
     Some(bytes_max).filter(|bytes_max| *bytes_max < u64::MAX)
 }
 
+/// Whether a task writes to stdout, where an answer in JSON would be too.
+///
+/// # Errors
+/// When both are asked for.
+pub(crate) fn stdout_is_free(plan: &Plan, output: super::Format) -> anyhow::Result<()> {
+    if output == super::Format::Json
+        && let Some(task) = plan.tasks.iter().find(|task| task.spec.file.is_stdout())
+    {
+        bail!("task {} writes to stdout, and so would -o json; leave one of the two out", task.spec.name);
+    }
+    Ok(())
+}
+
 /// Puts every task's file below `folder`, keeping its name.
 pub(crate) fn move_below(plan: &mut Plan, folder: &Path) -> anyhow::Result<()> {
     let mut taken = std::collections::BTreeMap::new();
     for task in &mut plan.tasks {
+        if task.spec.file.is_stdout() {
+            continue;
+        }
         let Some(name) = task.spec.file.path.file_name() else {
             bail!("task {}: filePath {} has no file name", task.spec.name, task.spec.file.path.display())
         };

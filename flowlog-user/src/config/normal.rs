@@ -55,6 +55,9 @@ pub fn normal(spec: &Spec) -> Normal {
 fn file(spec: &Spec, total_mb: Option<u64>, put: &mut impl FnMut(&'static str, Option<Value>)) {
     let file = &spec.file;
     put("format", Some(file.format.name().into()));
+    if file.is_stdout() {
+        return;
+    }
     put("compression", Some(file.compression.name().into()));
     let level = match file.compression {
         Compression::Zstd { level } => Some(i64::from(level)),

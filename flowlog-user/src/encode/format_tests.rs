@@ -8,7 +8,7 @@ use super::{flat, foreign, json, protobuf};
 use crate::read;
 use crate::record::fields::Mask;
 use crate::record::format::{Head, delimited_head, delimited_time_ns, is_record};
-use crate::record::{Flow, Foreign, Framing, Node, flow_message};
+use crate::record::{Flow, Foreign, Format, Framing, Node, flow_message};
 
 /// A delimited record without its length.
 fn body(record: &[u8]) -> &[u8] {
@@ -57,7 +57,7 @@ proptest! {
     fn protobuf_of_flows_is_protobuf_of_events(flow in flow(), node in some_node(), mask in some_mask()) {
         let event = Foreign::new(flow_message(&flow, &node)).unwrap();
         let (mut fast, mut slow) = (Vec::new(), Vec::new());
-        protobuf::encode(&flow, &node, &mask, &mut fast);
+        super::flow(Format::Protobuf, &flow, &node, &mask, &mut fast);
         protobuf::event(&event, &mask, &mut slow);
         // The tree has no place for extensions in which a mask leaves nothing but leads into.
         let back = read::protobuf_event(body(&fast)).unwrap();
@@ -74,7 +74,7 @@ proptest! {
     fn flat_lines_of_flows_are_flat_lines_of_events(flow in flow(), node in some_node(), mask in some_mask()) {
         let event = Foreign::new(flow_message(&flow, &node)).unwrap();
         let (mut fast, mut slow) = (Vec::new(), Vec::new());
-        flat::encode(&flow, &node, &mask, &mut fast);
+        super::flow(Format::Flat, &flow, &node, &mask, &mut fast);
         flat::event(&event, &mask, &mut slow);
         prop_assert_eq!(String::from_utf8_lossy(&fast), String::from_utf8_lossy(&slow));
         let back = read::event(&fast).unwrap();

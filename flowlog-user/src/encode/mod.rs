@@ -10,7 +10,7 @@
 pub use sheet::{Shape, Sheet};
 
 use crate::record::fields::Mask;
-use crate::record::{Flow, Foreign, Format, Node};
+use crate::record::{Flow, Foreign, Format, Node, PoolTag, flow_message};
 
 pub mod aggregate;
 mod csv;
@@ -31,6 +31,14 @@ mod wire;
 
 /// Appends a flow of ours, with the fields that the mask keeps.
 pub fn flow(format: Format, flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
+    let named = flow.source_pool != PoolTag::NONE || flow.destination_pool != PoolTag::NONE;
+    // What pools add is in the message of the flow; only the JSON encoder knows it by itself so far.
+    if named
+        && format != Format::Json
+        && let Some(event) = Foreign::new(flow_message(flow, node))
+    {
+        return self::event(format, &event, mask, out);
+    }
     match format {
         Format::Json => json::encode(flow, node, mask, out),
         Format::Flat => flat::encode(flow, node, mask, out),

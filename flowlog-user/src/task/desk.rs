@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,11 +10,11 @@ use super::running::{Earlier, Order, STOPPED, Shared};
 use super::writers::{Next, Work};
 use crate::clock::wall_ns;
 use crate::metrics::TaskCounters;
-use crate::write::{Chunk, Place, Spec, Writer};
+use crate::write::{Chunk, Place, Sink, Spec};
 
 /// A writer, or the settings by which none could be opened.
 pub(super) struct Desk {
-    writer: Result<Writer, Spec>,
+    writer: Result<Sink, Spec>,
     last_file: Option<PathBuf>,
     before: LossesBefore,
     shared: Arc<Shared>,
@@ -33,7 +34,7 @@ impl Work for Desk {
 }
 
 impl Desk {
-    pub(super) const fn new(writer: Writer, before: LossesBefore, shared: Arc<Shared>) -> Self {
+    pub(super) const fn new(writer: Sink, before: LossesBefore, shared: Arc<Shared>) -> Self {
         Self { writer: Ok(writer), last_file: None, before, shared }
     }
 
@@ -61,7 +62,7 @@ impl Desk {
                 }
                 Order::Nothing => {
                     self.tick();
-                    return Next::Sleep(self.writer.as_ref().ok().and_then(Writer::deadline));
+                    return Next::Sleep(self.writer.as_ref().ok().and_then(Sink::deadline));
                 }
             }
             if began.elapsed() >= TURN {
@@ -71,7 +72,7 @@ impl Desk {
     }
 
     fn open(&mut self, spec: &Spec) {
-        match Writer::open(spec, &self.shared.roots) {
+        match Sink::open(spec, &self.shared.roots) {
             Ok((writer, salvaged)) => {
                 if let Some(salvaged) = salvaged {
                     tracing::warn!(task = spec.task, file = %salvaged.path.display(), records = salvaged.records,
@@ -100,7 +101,7 @@ impl Desk {
         }
         match &mut self.writer {
             // The writer itself tries again, counts and tells the log; its state says what the trouble is.
-            Ok(writer) => drop(writer.append(chunk)),
+            Ok(writer) => drop(writer.append(chunk, self.shared.patient.load(Ordering::Relaxed))),
             Err(_) => self.shared.counters.dropped_write_error.add(chunk.records.into()),
         }
         self.account();
@@ -115,8 +116,8 @@ impl Desk {
 
     fn close(&mut self) {
         if let Ok(writer) = &mut self.writer {
-            match writer.close() {
-                Ok(closed) => self.last_file = closed.path.or(self.last_file.take()),
+            match writer.close(self.shared.patient.load(Ordering::Relaxed)) {
+                Ok(path) => self.last_file = path.or(self.last_file.take()),
                 Err(error) => tracing::warn!(%error, "the file could not be closed properly"),
             }
         }
@@ -172,7 +173,7 @@ impl LossesBefore {
         }
     }
 
-    fn note(&mut self, writer: &mut Writer, counters: &TaskCounters) {
+    fn note(&mut self, writer: &mut Sink, counters: &TaskCounters) {
         let now_ns = wall_ns();
         for (seen, now, place, why) in [
             (&mut self.queue, counters.dropped_queue_full.get(), Place::Queue, "the task's queue was full"),

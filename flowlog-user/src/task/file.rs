@@ -7,7 +7,7 @@ use super::duration;
 use crate::limits;
 use crate::record::Format;
 use crate::tree::{Fields, Problems, Tree, Value};
-use crate::write::{Compression, Definition, NoticeEncoder, OnFull, Owner, Spec, Sync};
+use crate::write::{Compression, Definition, NoticeEncoder, OnFull, Owner, STDOUT, Spec, Sync};
 
 /// zstd levels above 19 need more memory than a daemon should take.
 pub(super) const ZSTD_LEVEL_MAX: u64 = 19;
@@ -29,7 +29,8 @@ pub(super) const BACKUPS_MAX: u64 = 1_000_000;
 /// Reads everything but the name. `None` where there is no usable path.
 pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec> {
     let path = fields.get("filePath").and_then(|tree| path(tree, problems));
-    let compression = compression(fields, problems);
+    let is_stdout = path.as_deref() == Some(Path::new(STDOUT));
+    let compression = if is_stdout { plain(fields, problems) } else { compression(fields, problems) };
     let mut number = |key, default, max| {
         let given = fields.get(key).and_then(|tree| tree.integer(0, max, problems));
         given.filter(|number| *number > 0).unwrap_or(default)
@@ -55,6 +56,8 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
     let min = Duration::from_millis(limits::ROTATION_INTERVAL_MS_MIN);
     let rotation_interval =
         fields.get("fileRotationInterval").and_then(|tree| duration::read(tree, min, problems));
+    let (size_bytes_max, total_bytes_max) =
+        if is_stdout { (u64::MAX, 0) } else { (size_bytes_max, total_bytes_max) };
     let mode = fields.get("fileMode").and_then(|tree| mode(tree, problems)).unwrap_or(MODE_DEFAULT);
     Some(Spec {
         task: String::new(),
@@ -77,6 +80,27 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
         on_full: word("onFull", &ON_FULL, fields, problems).unwrap_or_default(),
         definition: Definition::default(),
     })
+}
+
+/// What goes to stdout is plain, and there is no file of which a key could speak.
+fn plain(fields: &Fields<'_>, problems: &mut Problems) -> Compression {
+    for (name, entry) in fields.iter() {
+        let value = &entry.value.value;
+        let asks = |word: &str| !matches!(value, Value::Scalar { text, .. } if text == word);
+        match name {
+            "fileCompress" if asks("false") => {}
+            "compression" if asks("none") => {}
+            "compressionLevel" => {}
+            "fileCompress" | "compression" | "filePath" => continue,
+            name if name.starts_with("file") || name == "onFull" => {
+                problems.warning(&entry.place, "says nothing about stdout; remove it");
+                continue;
+            }
+            _ => continue,
+        }
+        problems.error(&entry.place, "stdout is written plain; remove it, or write to a file");
+    }
+    Compression::None
 }
 
 /// The task as it was configured, as JSON: what a file's header says of it.
@@ -136,10 +160,10 @@ fn path(tree: &Tree, problems: &mut Problems) -> Option<PathBuf> {
     let path = Path::new(text);
     let wrong = if text.is_empty() {
         "filePath is required; expected an absolute path".into()
-    } else if text == "stdout" {
-        "writing to stdout is not served by this version yet; give the path of a file".into()
+    } else if text == STDOUT {
+        return Some(path.into());
     } else if !path.is_absolute() {
-        format!("expected an absolute path, found `{text}`")
+        format!("expected an absolute path (or `{STDOUT}`), found `{text}`")
     } else if text.ends_with('/') || path.file_name().is_none() {
         format!("`{text}` names a folder; add the name of the file")
     } else if path.components().any(|part| part == Component::ParentDir) {

@@ -45,7 +45,7 @@ pub fn is_own_key(key: &str) -> bool {
 }
 
 const PATHS: Shape = Shape::List(&Shape::Path);
-const PATH: Shape = Shape::Pattern("^/(.*[^/])?$", "absolute path of a file");
+const PATH: Shape = Shape::Pattern("^(stdout|/(.*[^/])?)$", "absolute path of a file, or `stdout`");
 const MODE: Shape = Shape::Pattern("^0?[2367][0-7]{2}$", "permissions in octal, in quotes");
 
 /// All of them; Hubble's first.
@@ -55,7 +55,7 @@ pub const KEYS: &[Key] = &[
         "filePath",
         PATH,
         "required",
-        "where its records go, below `--log-root`; may hold `{task}`, `{node}` and, in the file's name, `{date}`",
+        "where its records go, below `--log-root` (or `stdout`); may hold `{task}`, `{node}` and, in the file's name, `{date}`",
     ),
     hubbles(
         "fieldMask",

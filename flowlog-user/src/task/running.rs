@@ -5,7 +5,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::desk::{Desk, LossesBefore};
 use super::writers::{Post, WRITERS};
 use crate::limits::{WRITER_QUEUE_BYTES, WRITER_QUEUE_CHUNKS, WRITER_QUEUES_BYTES};
 use crate::metrics::TaskCounters;
-use crate::write::{Chunk, Error, Roots, Salvaged, Spec, Writer};
+use crate::write::{Chunk, Error, Roots, Salvaged, Sink, Spec};
 
 /// What to do with a chunk that finds the queue full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub(super) struct Shared {
     pub(super) reason: OnceLock<&'static str>,
     /// Losses before this process, for the file to tell.
     pub(super) earlier: Mutex<Vec<Earlier>>,
+    /// Records come from a replay, which has all the time there is.
+    pub(super) patient: AtomicBool,
     queue: Mutex<Queue>,
     /// The queue has become shorter, or the task has stopped.
     moved: Condvar,
@@ -109,7 +111,7 @@ impl Running {
         roots: &Arc<Roots>,
         counters: Arc<TaskCounters>,
     ) -> Result<(Self, Option<Salvaged>), Error> {
-        let (writer, salvaged) = Writer::open(spec, roots)?;
+        let (writer, salvaged) = Sink::open(spec, roots)?;
         let shared = Arc::new(Shared {
             name: spec.task.as_str().into(),
             roots: Arc::clone(roots),
@@ -117,6 +119,7 @@ impl Running {
             reshape: Mutex::default(),
             reason: OnceLock::new(),
             earlier: Mutex::default(),
+            patient: AtomicBool::new(false),
             queue: Mutex::default(),
             moved: Condvar::new(),
         });
@@ -153,6 +156,9 @@ impl Running {
     pub fn write(&self, chunk: Chunk, overflow: Overflow) {
         let Shared { counters, moved, .. } = &*self.shared;
         let (records, bytes) = (u64::from(chunk.records), chunk.lines.len() as u64);
+        if overflow == Overflow::Wait {
+            self.shared.patient.store(true, Ordering::Relaxed);
+        }
         let mut queue = self.shared.queue();
         while queue.stopped.is_none()
             && !(queue.chunks.len() < WRITER_QUEUE_CHUNKS && has_room(bytes, counters.queued_bytes.get()))

@@ -87,6 +87,13 @@ fn count(from: &mut dyn Read) -> Content {
     content
 }
 
+/// Whole records at the beginning.
+pub(super) fn records_in(framing: Framing, text: &[u8]) -> u64 {
+    let mut content = Content::default();
+    whole_records(framing, text, &mut content);
+    content.records
+}
+
 /// Counts the whole records at the beginning, and says where they end.
 fn whole_records(framing: Framing, text: &[u8], content: &mut Content) -> usize {
     let mut taken = 0;

@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::name::Names;
 use crate::record::{Foreign, Format};
 
+/// The `filePath` that stands for the process' stdout.
+pub const STDOUT: &str = "stdout";
+
 /// Where and how one task's records are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
@@ -41,9 +44,18 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Whether records go to the process' stdout instead of files, as with Hubble's exporter.
+    #[must_use]
+    pub fn is_stdout(&self) -> bool {
+        self.path == Path::new(STDOUT)
+    }
+
     /// The file that grows: no two tasks may share it.
     #[must_use]
     pub fn live_path(&self) -> PathBuf {
+        if self.is_stdout() {
+            return self.path.clone();
+        }
         let path = fill(&self.path, &self.task, None);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path.with_file_name(Names::new(&name, self.compression).live)
@@ -52,6 +64,9 @@ impl Spec {
     /// Where finished files are, as a glob.
     #[must_use]
     pub fn finished_paths(&self) -> PathBuf {
+        if self.is_stdout() {
+            return self.path.clone();
+        }
         let path = fill(&self.path, &self.task, None);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path.with_file_name(Names::new(&name, self.compression).pattern(self.compression))

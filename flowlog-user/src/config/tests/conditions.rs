@@ -134,7 +134,6 @@ fn what_is_wrong_with_conditions() {
         ("{tunnel: [vxlna]}", "where.tunnel[0]: unknown tunnel `vxlna`; did you mean `vxlan`?"),
         ("{tunnel: ['vxlan:x']}", "where.tunnel[0]: `vxlan:x` is no tunnel"),
         ("{tunnel: ['none:1']}", "where.tunnel[0]: `none:1` is no tunnel"),
-        ("{source_pool: [a]}", "where.source_pool: not served by this version yet"),
         ("[]", "where: expected a map, found a list"),
     ];
     for (conditions, expected) in table {

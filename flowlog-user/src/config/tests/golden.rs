@@ -145,7 +145,7 @@ fn everything_wrong_is_said_at_once() {
         [
             "t.yaml:4:5: flowLogs[0].includefilter: unknown key `includefilter`; did you mean `includeFilters`?",
             "t.yaml:17:5: flowLogs[0].sample: not served by this version yet; remove it",
-            "t.yaml:3:15: flowLogs[0].filePath: expected an absolute path, found `relative.log`",
+            "t.yaml:3:15: flowLogs[0].filePath: expected an absolute path (or `stdout`), found `relative.log`",
             "t.yaml:13:18: flowLogs[0].compression: unknown compression `lz4`; expected one of zstd, gzip, none",
             "t.yaml:12:20: flowLogs[0].fileMaxSizeMb: expected a whole number from 0 to 1048576, found `-1`",
             "t.yaml:15:15: flowLogs[0].fileMode: write it in quotes: \"0640\"",

@@ -111,6 +111,7 @@ fn good(shape: &Shape) -> String {
                 "\">=10\"",
                 "\">=1h\"",
                 "\"10-20\"",
+                "vxlan",
             ];
             let regex = regex::Regex::new(pattern).unwrap();
             let fits = |sample: &&&str| regex.is_match(sample.trim_matches('"'));

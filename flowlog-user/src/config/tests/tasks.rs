@@ -140,7 +140,6 @@ fn values_out_of_bounds_are_refused() {
 #[test]
 fn paths_that_cannot_be_written_are_refused() {
     let table = [
-        ("stdout", "writing to stdout is not served by this version yet; give the path of a file"),
         ("\"\"", "filePath is required; expected an absolute path"),
         ("/l/", "`/l/` names a folder; add the name of the file"),
         ("/l/../a", "`/l/../a` has a `..` in it; write the path without"),

@@ -1,0 +1,114 @@
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::stdout::Stdout;
+use super::{Chunk, Error, Place, Roots, Salvaged, Spec, Writer, Written};
+
+/// Where one task's records go.
+pub enum Sink {
+    /// Its files.
+    File(Box<Writer>),
+    /// The process' stdout.
+    Stdout(Box<Stdout>),
+}
+
+impl Sink {
+    /// Opens what the spec names. Gives back what a killed process left in a file's place.
+    ///
+    /// # Errors
+    /// As [`Writer::open`]; or stdout is closed.
+    pub fn open(spec: &Spec, roots: &Roots) -> Result<(Self, Option<Salvaged>), Error> {
+        if spec.is_stdout() {
+            return Ok((Self::Stdout(Box::new(Stdout::open(spec, &roots.node)?)), None));
+        }
+        let (writer, salvaged) = Writer::open(spec, roots)?;
+        Ok((Self::File(Box::new(writer)), salvaged))
+    }
+
+    /// Takes records. `patient` waits for a slow reader of stdout.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub fn append(&mut self, chunk: &Chunk, patient: bool) -> Result<(), Error> {
+        match self {
+            Self::File(writer) => writer.append(chunk),
+            Self::Stdout(stdout) => stdout.append(chunk, patient),
+        }
+    }
+
+    /// Notes records that were lost before they came here.
+    pub fn note_lost(&mut self, place: Place, records: u64, first_ns: i64, last_ns: i64, reason: &str) {
+        match self {
+            Self::File(writer) => writer.note_lost(place, records, first_ns, last_ns, reason),
+            Self::Stdout(stdout) => stdout.note_lost(place, records, first_ns, last_ns, reason),
+        }
+    }
+
+    /// Does what is due.
+    ///
+    /// # Errors
+    /// As [`Writer::tick`].
+    pub fn tick(&mut self, now: Instant) -> Result<(), Error> {
+        match self {
+            Self::File(writer) => writer.tick(now),
+            Self::Stdout(stdout) => stdout.tick(now),
+        }
+    }
+
+    /// When [`Self::tick`] has something to do next.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::File(writer) => writer.deadline(),
+            Self::Stdout(stdout) => stdout.deadline(),
+        }
+    }
+
+    /// The settings it was opened with.
+    #[must_use]
+    pub const fn spec(&self) -> &Spec {
+        match self {
+            Self::File(writer) => writer.spec(),
+            Self::Stdout(stdout) => stdout.spec(),
+        }
+    }
+
+    /// Why nothing is written at the moment.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&str> {
+        match self {
+            Self::File(writer) => writer.trouble(),
+            Self::Stdout(stdout) => stdout.trouble(),
+        }
+    }
+
+    /// Takes the task's last record, which says why it is the last.
+    ///
+    /// # Errors
+    /// As [`Writer::gone`].
+    pub fn gone(&mut self, reason: &str) -> Result<(), Error> {
+        match self {
+            Self::File(writer) => writer.gone(reason),
+            Self::Stdout(stdout) => stdout.gone(reason),
+        }
+    }
+
+    /// Writes everything out; the last file's path.
+    ///
+    /// # Errors
+    /// As [`Writer::close`].
+    pub fn close(&mut self, patient: bool) -> Result<Option<PathBuf>, Error> {
+        match self {
+            Self::File(writer) => writer.close().map(|closed| closed.path),
+            Self::Stdout(stdout) => stdout.close(patient).map(|()| None),
+        }
+    }
+
+    /// What became of records since the last call.
+    pub fn take_written(&mut self) -> Written {
+        match self {
+            Self::File(writer) => writer.take_written(),
+            Self::Stdout(stdout) => stdout.take_written(),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::losses::{Losses, Place};
+use super::notice::{Loss, Notices};
+use super::{Chunk, Error, Spec, Written, salvage};
+use crate::clock::wall_ns;
+use crate::limits::{RETRY_MS, STDOUT_STALL_MS, WAITING_BYTES_MAX};
+
+/// What a pipe takes without waiting once it says that it can be written to: PIPE_BUF, pipe(7).
+const WRITE_BYTES: usize = 4096;
+/// How long one look for room takes at most.
+const LOOK_MS: u64 = 100;
+
+/// Writes one task's records to stdout, as they come. A reader that is slow or gone holds up this task alone: what is
+/// too much is lost, counted, and named to the reader when it takes records again.
+pub struct Stdout {
+    spec: Spec,
+    notices: Notices,
+    to: OwnedFd,
+    waiting: VecDeque<Batch>,
+    waiting_bytes: u64,
+    losses: Losses,
+    trouble: Option<String>,
+    retry_at: Option<Instant>,
+    written: Written,
+    written_ever: bool,
+}
+
+/// Records that are written one behind the other.
+struct Batch {
+    bytes: Bytes,
+    done: usize,
+    records: u64,
+    /// Records about the log itself.
+    notices: u64,
+    times_ns: (i64, i64),
+}
+
+/// Whether there is room for a write.
+enum Room {
+    Yes,
+    No,
+    /// Nobody will ever read it.
+    Gone,
+}
+
+impl Stdout {
+    /// The process' own stdout.
+    ///
+    /// # Errors
+    /// It is closed.
+    pub fn open(spec: &Spec, node: &str) -> Result<Self, Error> {
+        match io::stdout().as_fd().try_clone_to_owned() {
+            Ok(to) => Ok(Self::new(spec, node, to)),
+            Err(source) => Err(failed(spec, source)),
+        }
+    }
+
+    fn new(spec: &Spec, node: &str, to: OwnedFd) -> Self {
+        let notices = Notices {
+            task: spec.task.clone(),
+            node: node.into(),
+            format: spec.format,
+            encoder: spec.notices,
+        };
+        Self {
+            spec: spec.clone(),
+            notices,
+            to,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            losses: Losses::default(),
+            trouble: None,
+            retry_at: None,
+            written: Written::default(),
+            written_ever: false,
+        }
+    }
+
+    pub(super) const fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    pub(super) fn take_written(&mut self) -> Written {
+        std::mem::take(&mut self.written)
+    }
+
+    pub(super) fn note_lost(
+        &mut self,
+        place: Place,
+        records: u64,
+        first_ns: i64,
+        last_ns: i64,
+        reason: &str,
+    ) {
+        self.losses.add(place, Loss { records, first_ns, last_ns, reason: reason.into() });
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let now = Instant::now();
+        if self.trouble.is_some() {
+            return self.retry_at;
+        }
+        let waits = (!self.waiting.is_empty()).then_some(now + Duration::from_millis(LOOK_MS));
+        waits.into_iter().chain(self.losses.at(now)).min()
+    }
+
+    /// Takes records. `patient` waits for a slow reader however long it takes, as a replay can.
+    pub(super) fn append(&mut self, chunk: &Chunk, patient: bool) -> Result<(), Error> {
+        let stalls_at = Instant::now() + Duration::from_millis(STDOUT_STALL_MS);
+        self.pump(Duration::ZERO);
+        while self.waiting_bytes > 0
+            && self.waiting_bytes + chunk.lines.len() as u64 > WAITING_BYTES_MAX
+            && self.trouble.is_none()
+        {
+            if !patient && Instant::now() >= stalls_at {
+                self.suffer("nobody reads stdout");
+                break;
+            }
+            self.pump(Duration::from_millis(LOOK_MS));
+        }
+        let (records, times_ns) = (u64::from(chunk.records), (chunk.first_ns, chunk.last_ns));
+        if let Some(reason) = self.trouble.clone() {
+            self.lose(records, times_ns, &reason);
+            return self.tick(Instant::now());
+        }
+        self.push(chunk.lines.clone(), records, 0, times_ns);
+        self.tick(Instant::now())
+    }
+
+    fn push(&mut self, bytes: Bytes, records: u64, notices: u64, times_ns: (i64, i64)) {
+        self.waiting_bytes += bytes.len() as u64;
+        self.waiting.push_back(Batch { bytes, done: 0, records, notices, times_ns });
+    }
+
+    fn lose(&mut self, records: u64, (first_ns, last_ns): (i64, i64), reason: &str) {
+        self.written.lost += records;
+        self.losses.add(Place::File, Loss { records, first_ns, last_ns, reason: reason.into() });
+    }
+
+    /// Does what is due: looks for room, tells of losses.
+    pub(super) fn tick(&mut self, now: Instant) -> Result<(), Error> {
+        if self.trouble.is_some() {
+            if self.retry_at.is_some_and(|at| at > now) {
+                return Ok(());
+            }
+            if !matches!(self.room(Duration::ZERO), Room::Yes) {
+                self.retry_at = Some(now + Duration::from_millis(RETRY_MS));
+                return Ok(());
+            }
+            self.trouble = None;
+            tracing::info!(task = self.spec.task, "stdout takes records again");
+        }
+        self.say_losses(now, false);
+        self.pump(Duration::ZERO);
+        Ok(())
+    }
+
+    fn say_losses(&mut self, now: Instant, all: bool) {
+        if all || self.losses.at(now).is_some_and(|at| at <= now) {
+            let now_ns = wall_ns();
+            let (bytes, count) = self.losses.lines(&self.notices, now, now_ns, all);
+            if count > 0 {
+                self.push(bytes.into(), 0, count, (now_ns, now_ns));
+            }
+        }
+    }
+
+    /// The task's last record, which says why it is the last.
+    pub(super) fn gone(&mut self, reason: &str) -> Result<(), Error> {
+        self.say_losses(Instant::now(), true);
+        if !reason.is_empty() && (self.written_ever || !self.waiting.is_empty()) {
+            let now_ns = wall_ns();
+            let message = format!("task {}: {reason}", self.spec.task);
+            let bytes = self.notices.status("NODE_GONE", &message, now_ns);
+            self.push(bytes.into(), 0, 1, (now_ns, now_ns));
+        }
+        Ok(())
+    }
+
+    /// Writes what waits, as long as it goes on; the rest is lost and counted.
+    pub(super) fn close(&mut self, patient: bool) -> Result<(), Error> {
+        let mut moved = (Instant::now(), self.waiting_bytes);
+        while !self.waiting.is_empty() && self.trouble.is_none() {
+            self.pump(Duration::from_millis(LOOK_MS));
+            if self.waiting_bytes != moved.1 {
+                moved = (Instant::now(), self.waiting_bytes);
+            } else if !patient && moved.0.elapsed() >= Duration::from_millis(STDOUT_STALL_MS) {
+                self.suffer("nobody reads stdout");
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing can be written: what waits is lost. A new reader begins with a whole record.
+    fn suffer(&mut self, why: &str) {
+        tracing::warn!(
+            task = self.spec.task,
+            "{why}; its records are dropped and counted until it is read again"
+        );
+        for batch in std::mem::take(&mut self.waiting) {
+            let whole = batch.bytes.get(..batch.done).unwrap_or_default();
+            let handed_on = salvage::records_in(self.spec.format.framing(), whole).min(batch.records);
+            self.written.records += handed_on;
+            self.lose(batch.records - handed_on, batch.times_ns, why);
+        }
+        self.waiting_bytes = 0;
+        self.losses.put_back();
+        self.trouble = Some(why.into());
+        self.retry_at = Some(Instant::now() + Duration::from_millis(RETRY_MS));
+    }
+
+    /// Writes as long as there is room; waits for room once, that long at most.
+    fn pump(&mut self, mut patience: Duration) {
+        while let Some(rest) = self.waiting.front().and_then(|batch| batch.bytes.get(batch.done..)) {
+            let part = rest.get(..WRITE_BYTES).unwrap_or(rest);
+            match self.room(std::mem::take(&mut patience)) {
+                Room::Yes => {}
+                Room::No => return,
+                Room::Gone => return self.suffer("the reader of stdout is gone"),
+            }
+            match rustix::io::write(&self.to, part) {
+                Ok(n) => self.wrote(n),
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR) => {}
+                Err(error) => return self.suffer(&format!("stdout cannot be written: {error}")),
+            }
+        }
+        self.losses.written();
+    }
+
+    fn wrote(&mut self, n: usize) {
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(n as u64);
+        self.written.disk_bytes += n as u64;
+        self.written_ever = true;
+        let Some(batch) = self.waiting.front_mut() else { return };
+        batch.done += n;
+        if batch.done >= batch.bytes.len() {
+            self.written.records += batch.records;
+            self.written.notices += batch.notices;
+            self.written.bytes += if batch.records > 0 { batch.bytes.len() as u64 } else { 0 };
+            self.waiting.pop_front();
+        }
+    }
+
+    fn room(&self, patience: Duration) -> Room {
+        let mut fds = [PollFd::new(&self.to, PollFlags::OUT)];
+        let Ok(patience) = Timespec::try_from(patience) else { return Room::No };
+        if poll(&mut fds, Some(&patience)).is_err() {
+            return Room::No;
+        }
+        let [fd] = &fds;
+        let found = fd.revents();
+        if found.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL) {
+            Room::Gone
+        } else if found.contains(PollFlags::OUT) {
+            Room::Yes
+        } else {
+            Room::No
+        }
+    }
+}
+
+fn failed(spec: &Spec, source: io::Error) -> Error {
+    Error::Io { task: spec.task.clone(), what: "open", path: spec.path.clone(), source }
+}
+
+#[cfg(test)]
+#[path = "stdout_tests.rs"]
+mod tests;

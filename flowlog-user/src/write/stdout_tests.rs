@@ -1,0 +1,120 @@
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use super::super::notice::ENCODER;
+use super::*;
+use crate::record::Format;
+use crate::write::{Compression, Definition, OnFull, Owner, Sync};
+
+fn lines(range: std::ops::Range<u32>) -> String {
+    range
+        .map(|at| format!("{{\"flow\":{{\"uuid\":\"{at:08x}\"}},\"time\":\"2026-11-30T20:14:26Z\"}}\n"))
+        .collect()
+}
+
+fn chunk(range: std::ops::Range<u32>) -> Chunk {
+    let (records, lines) = (range.end - range.start, lines(range).into());
+    Chunk { format: Format::Json, lines, records, first_ns: 1, last_ns: 2, seen_from_ns: 1 }
+}
+
+fn spec() -> Spec {
+    Spec {
+        task: "t".into(),
+        path: "stdout".into(),
+        format: Format::Json,
+        notices: ENCODER,
+        compression: Compression::None,
+        size_bytes_max: u64::MAX,
+        total_bytes_max: 0,
+        age_max: None,
+        free_percent_min: None,
+        rotation_interval: None,
+        mode: 0o640,
+        owner: Owner::default(),
+        sync: Sync::None,
+        on_full: OnFull::Drop,
+        definition: Definition::default(),
+    }
+}
+
+fn of_pipe() -> (Stdout, std::fs::File) {
+    let (from, to) = std::io::pipe().unwrap();
+    (Stdout::new(&spec(), "n", to.into()), std::os::fd::OwnedFd::from(from).into())
+}
+
+#[test]
+fn a_reader_gets_every_record_and_the_last_word() {
+    let (mut stdout, mut from) = of_pipe();
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        from.read_to_string(&mut text).unwrap();
+        text
+    });
+    for at in 0..50 {
+        stdout.append(&chunk(at * 100..at * 100 + 100), true).unwrap();
+    }
+    stdout.gone("flowlog was stopped").unwrap();
+    stdout.close(true).unwrap();
+    let written = stdout.take_written();
+    assert_eq!((written.records, written.lost, written.notices), (5000, 0, 1));
+    drop(stdout);
+    let text = reader.join().unwrap();
+    let (records, last) = text.split_at(lines(0..5000).len());
+    assert_eq!(records, lines(0..5000));
+    assert!(last.contains("NODE_GONE") && last.lines().count() == 1, "{last}");
+}
+
+#[test]
+fn a_reader_that_is_gone_costs_this_tasks_records_only_and_no_time() {
+    let (mut stdout, from) = of_pipe();
+    stdout.append(&chunk(0..10), false).unwrap();
+    drop(from);
+    let began = Instant::now();
+    for at in 1..100 {
+        stdout.append(&chunk(at * 10..at * 10 + 10), false).unwrap();
+    }
+    assert!(began.elapsed() < Duration::from_millis(500), "it waited for nobody");
+    assert!(stdout.trouble().unwrap().contains("gone"));
+    stdout.close(false).unwrap();
+    let written = stdout.take_written();
+    assert_eq!(written.records + written.lost, 1000);
+    assert!(written.lost >= 980, "{written:?}");
+}
+
+#[test]
+fn a_reader_that_stands_still_is_told_what_it_missed() {
+    let (mut stdout, mut from) = of_pipe();
+    let (mut appended, began) = (0_u64, Instant::now());
+    // Far more than the pipe and the queue hold.
+    while stdout.trouble().is_none() {
+        let at = u32::try_from(appended).unwrap();
+        stdout.append(&chunk(at..at + 1000), false).unwrap();
+        appended += 1000;
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+    assert!(stdout.trouble().unwrap().contains("nobody reads"));
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        from.read_to_end(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    });
+    while stdout.trouble().is_some() {
+        stdout.retry_at = None;
+        stdout.tick(Instant::now()).unwrap();
+        std::thread::yield_now();
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+    let at = u32::try_from(appended).unwrap();
+    stdout.append(&chunk(at..at + 10), false).unwrap();
+    stdout.close(false).unwrap();
+    let written = stdout.take_written();
+    assert_eq!(written.records + written.lost, appended + 10);
+    drop(stdout);
+    let text = reader.join().unwrap();
+    assert!(text.contains(&format!("\"num_events_lost\":\"{}\"", written.lost)), "{written:?}");
+    let whole = text.lines().filter(|line| {
+        serde_json::from_str::<serde_json::Value>(line).is_ok_and(|line| line.get("flow").is_some())
+    });
+    assert_eq!(whole.count() as u64, written.records);
+    assert!(text.ends_with(&lines(at..at + 10)) || text.contains(&lines(at..at + 10)));
+}
