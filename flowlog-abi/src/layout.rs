@@ -1,6 +1,6 @@
 use crate::{
-    Around, Counters, Direction, DirectionReport, FlowEntry, FlowKey, Groups, Ledger, Rejected, Report,
-    RuleBase, TunnelRules,
+    Around, Counters, Direction, DirectionReport, FlowEntry, FlowKey, Groups, Kept, Ledger, Rejected, Report,
+    RuleBase, Told, TunnelRules,
 };
 use core::mem::{offset_of, size_of};
 
@@ -55,7 +55,9 @@ pub const LAYOUT_ID: u32 = layout! {
         alone_packets, alone_bytes, lost_packets, lost_bytes, inner_packets, inner_bytes }
     Groups { source, destination }
     RuleBase { ports, ipv4, ipv6 }
-    Rejected { key, generation, zero }
+    Rejected { tags, generation, count, keys }
+    Told { records, packets, bytes }
+    Kept { starts, ended, ending, settled, settled_ns }
     Ledger { ring_records, ring_full, reported_packets, reported_bytes, connections, reopened,
         table_full, insert_failed, removed }
 };

@@ -10,6 +10,7 @@
 mod around;
 mod counters;
 mod entry;
+mod kept;
 mod key;
 mod layout;
 mod report;
@@ -21,12 +22,13 @@ pub use around::{
 };
 pub use counters::{Counters, Ledger, REASONS, Reason, SLOTS, slot};
 pub use entry::{Direction, FlowEntry, bpf_spin_lock};
+pub use kept::{Kept, Told};
 pub use key::{FlowKey, KIND_BITS, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW, NUMBER_MAX};
 pub use layout::LAYOUT_ID;
-pub use report::{DirectionReport, REPORT_ALONE, REPORT_END, REPORT_FLOW, Report};
+pub use report::{DirectionReport, REPORT_ALONE, REPORT_APART, REPORT_END, REPORT_FLOW, Report};
 pub use rules::{
-    CONTROL_TEST, GROUPS_MAX, Groups, PREFIX_SET_BITS, REJECTED_SLOTS, Rejected, RuleBase, port_key,
-    prefix_data, protocol_index,
+    CONTROL_TEST, GROUPS_MAX, Groups, PREFIX_SET_BITS, REJECTED_SETS, REJECTED_WAYS, Rejected, RuleBase,
+    port_key, prefix_data, protocol_index,
 };
 
 /// Where a packet was seen: role of the interface and side of the hook. One program for each.
@@ -121,6 +123,8 @@ pub mod names {
     pub const PORTS: &str = "FLOWLOG_PORTS";
     /// Array of groups (u64) by protocol ([`crate::protocol_index`]).
     pub const PROTOCOLS: &str = "FLOWLOG_PROTOS";
+    /// Array with one [`crate::Kept`].
+    pub const KEPT: &str = "FLOWLOG_KEPT";
     /// Array with one [`crate::TunnelRules`].
     pub const TUNNELS: &str = "FLOWLOG_TUNNEL";
     /// Hash of the node's own addresses (16 bytes) to 1 (u32), at most [`OWN_ADDRESSES_MAX`].
@@ -153,6 +157,8 @@ pub mod names {
     pub const MARK_KEYS_MAX: usize = 80;
     /// Global u64: nanoseconds between two reports of a connection while traffic flows.
     pub const GLOBAL_ACTIVE_NS: &str = "ACTIVE_NS";
+    /// Global u32: 1 when reports come rarer as a connection ages.
+    pub const GLOBAL_REPORT_AGED: &str = "REPORT_AGED";
     /// Global u64: first connection id of this load.
     pub const GLOBAL_CONNECTION_BASE: &str = "CONNECTION_BASE";
     /// Global u32: 1 when some task wants `start` records.

@@ -3,11 +3,15 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// [`Report::what`]: the state of a connection in the table.
 pub const REPORT_FLOW: u8 = 0;
-/// [`Report::what`]: one packet that found no place in the table; only one direction is filled.
+/// [`Report::what`]: one packet that found the table full; only one direction is filled.
 pub const REPORT_ALONE: u8 = 1;
 
 /// [`Report::what`]: the last state of a connection whose five-tuple and entry have gone to a new one.
 pub const REPORT_END: u8 = 2;
+
+/// [`Report::what`]: as [`REPORT_ALONE`], but the table had room: the packet came while the entry of its connection was
+/// being taken out, or the kernel refused it an entry for another reason.
+pub const REPORT_APART: u8 = 3;
 
 /// One direction in a [`Report`].
 #[repr(C)]
@@ -57,7 +61,7 @@ pub struct Report {
     pub rtt_ns: u32,
     /// 1 for the connection's first report.
     pub number: u32,
-    /// `REPORT_FLOW`, `REPORT_ALONE` or `REPORT_END`.
+    /// One of `REPORT_*`.
     pub what: u8,
     /// Index into `directions` of the side that opened the connection.
     pub opener: u8,

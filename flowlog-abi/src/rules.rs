@@ -6,8 +6,10 @@ pub const GROUPS_MAX: usize = 64;
 /// Bit of the control word: connections are tested; without it everything passes. The low 32 bits are the generation,
 /// whose low bit names the set.
 pub const CONTROL_TEST: u64 = 1 << 32;
-/// Slots of the cache of rejected connections on each CPU; a power of two.
-pub const REJECTED_SLOTS: u32 = 4096;
+/// Sets of the cache of rejected connections on each CPU; a power of two.
+pub const REJECTED_SETS: u32 = 1024;
+/// Connections in each set: with one, a quarter as many connections as there are places already fight for them.
+pub const REJECTED_WAYS: usize = 4;
 /// Bits of a prefix's key before its address: the number of the set, so that both share a map.
 pub const PREFIX_SET_BITS: u32 = 64;
 
@@ -33,16 +35,18 @@ pub struct RuleBase {
     pub ipv6: u64,
 }
 
-/// A connection that no task wants, remembered so that its next packet costs one look.
+/// Connections that no task wants, remembered so that the next packet of each costs one look.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
 pub struct Rejected {
-    /// The whole key: a hash of it could reject another connection.
-    pub key: FlowKey,
-    /// Generation of the rules that rejected it; 0 = none.
+    /// The tag of each; 0 = none.
+    pub tags: [u32; REJECTED_WAYS],
+    /// Generation of the rules that rejected them; 0 = none.
     pub generation: u32,
-    /// Always 0.
-    pub zero: u32,
+    /// How many were put here; the oldest goes first.
+    pub count: u32,
+    /// The whole keys: a hash of one could reject another connection.
+    pub keys: [FlowKey; REJECTED_WAYS],
 }
 
 /// Data of an address's key in the map of prefixes: the set, then the address.

@@ -16,9 +16,9 @@ pub mod parse;
 pub mod prefilter;
 
 pub use aggregate::{
-    Add, Closed, Plain, Sight, Timeouts, acknowledge, add, add_with, alone, closed, cross, expired, how,
-    new_entry, note_around, reopen, reopens, report, tag, wants_report, write_alone, write_entry,
-    write_report,
+    Add, Closed, Plain, Sight, Spacing, Timeouts, acknowledge, add, add_with, alone, closed, cross, expired,
+    how, new_entry, note_around, pending, reopen, reopens, report, tag, wants_report, write_alone,
+    write_entry, write_report,
 };
 pub use count::{measure, segments_and_bytes};
 pub use parse::{Bytes, Captured, Packet, inside, parse_ethernet, parse_raw_ip, tunnel_kind, wants_inner};

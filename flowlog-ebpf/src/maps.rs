@@ -7,8 +7,8 @@ use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, ProgramArray, RingBuf};
 use aya_ebpf::macros::btf_map;
 use flowlog_abi::{
-    Counters, FlowEntry, FlowKey, Groups, Ledger, REASONS, REJECTED_SLOTS, Rejected, Report, RuleBase, SLOTS,
-    TunnelRules, names,
+    Counters, FlowEntry, FlowKey, Groups, Kept, Ledger, REASONS, REJECTED_SETS, Rejected, Report, RuleBase,
+    SLOTS, TunnelRules, names,
 };
 use flowlog_ebpf::fragments::{FirstFragment, FragmentKey};
 
@@ -112,11 +112,19 @@ pub(crate) static FLOWLOG_PROTOS: Array<u64, 512> = Array::new();
 
 /// Connections that this CPU has rejected.
 #[btf_map]
-pub(crate) static FLOWLOG_NO: PerCpuArray<Rejected, { REJECTED_SLOTS as usize }> = PerCpuArray::new();
+pub(crate) static FLOWLOG_NO: PerCpuArray<Rejected, { REJECTED_SETS as usize }> = PerCpuArray::new();
+
+/// What one daemon leaves for the next; no program looks at it.
+#[btf_map]
+pub(crate) static FLOWLOG_KEPT: Array<Kept, 1> = Array::new();
 
 /// Nanoseconds between two reports of a connection while traffic flows.
 #[unsafe(no_mangle)]
 pub(crate) static ACTIVE_NS: Global<u64> = Global::new(60_000_000_000);
+
+/// 1 when reports come rarer as a connection ages.
+#[unsafe(no_mangle)]
+pub(crate) static REPORT_AGED: Global<u32> = Global::new(0);
 
 /// First connection id of this load.
 #[unsafe(no_mangle)]

@@ -4,7 +4,7 @@
 use crate::firsts;
 use crate::ledger::{Fate, settle};
 use crate::maps::{FLOWLOG_OBSERV, OBSERVE_ALL};
-use crate::ring::{reopen_if_closed, report_alone, report_if_due};
+use crate::ring::{cut, report_alone, report_if_due};
 use crate::rules::Control;
 use crate::skb::Skb;
 use crate::table::{self, NoPlace};
@@ -12,7 +12,9 @@ use crate::tunnels::hand_over;
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::programs::TcContext;
-use flowlog_abi::{Around, FlowKey, KIND_BITS, KIND_VIEW, Reason, hook, observed};
+use flowlog_abi::{
+    Around, FlowKey, KIND_BITS, KIND_VIEW, REPORT_ALONE, REPORT_APART, Reason, hook, observed,
+};
 use flowlog_ebpf::{Bytes, Packet, Sight, measure, parse_ethernet, parse_raw_ip, tag};
 
 const TAG_BYTES: u64 = 4;
@@ -147,11 +149,8 @@ pub(crate) fn count(
     }
     let tag = tag(&key);
     let found = table::find(&key);
-    if rules.tests() && !table::has_passed(found, rules.generation()) {
-        if !rules.wants(&key, tag) {
-            return Fate::Rejected;
-        }
-        table::note_passed(found, rules.generation());
+    if rules.tests() && !table::has_passed(found, rules.generation()) && !rules.wants(&key, tag) {
+        return Fate::Rejected;
     }
     // Only now: the precise clock is the dearest single step.
     // SAFETY: a helper without arguments.
@@ -159,7 +158,7 @@ pub(crate) fn count(
     let sight = Sight { hook, ifindex, now_ns, packets, bytes, generation: rules.generation() };
     match table::live_or_enter(found, &key, tag, direction, packet, &sight) {
         Ok(entry) => {
-            reopen_if_closed(entry, &key, tag, direction, packet, &sight);
+            cut(entry, &key, tag, direction, packet, &sight);
             table::add(entry, direction, packet, &sight);
             table::note_around(entry, direction, packet, around);
             report_if_due(entry, &key, tag, direction, now_ns);
@@ -167,6 +166,9 @@ pub(crate) fn count(
         }
         // A full table left no mark at ingress either: there the packet was reported alone already.
         Err(NoPlace::Full) if before == Before::Unmarked => Fate::Elsewhere,
-        Err(_) => report_alone(packet, around, &key, direction, &sight),
+        Err(why) => {
+            let what = if why == NoPlace::Full { REPORT_ALONE } else { REPORT_APART };
+            report_alone(packet, around, &key, direction, &sight, what)
+        }
     }
 }

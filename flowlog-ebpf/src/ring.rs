@@ -6,7 +6,7 @@
 
 use crate::atomic::{Atomic, clear, locked};
 use crate::ledger::{Fate, ledger};
-use crate::maps::{ACTIVE_NS, CONNECTION_BASE, CPUS, FLOWLOG_RING, REPORT_START};
+use crate::maps::{ACTIVE_NS, CONNECTION_BASE, CPUS, FLOWLOG_RING, REPORT_AGED, REPORT_START};
 use crate::table;
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP, BPF_RB_RING_SIZE};
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
@@ -14,7 +14,9 @@ use aya_ebpf::helpers::generated::bpf_ringbuf_query;
 use aya_ebpf::maps::ring_buf::RingBufEntry;
 use core::ptr;
 use flowlog_abi::{Around, FlowEntry, FlowKey, Ledger, REPORT_END, Report};
-use flowlog_ebpf::{Packet, Sight, acknowledge, reopen, reopens, wants_report, write_alone, write_report};
+use flowlog_ebpf::{
+    Packet, Sight, Spacing, acknowledge, pending, reopen, reopens, wants_report, write_alone, write_report,
+};
 
 /// Connection ids of packets reported alone have this bit, so that they never meet those of entries.
 const ALONE_ID: u64 = 1 << 52;
@@ -33,9 +35,9 @@ pub(crate) fn connection_id(count: u64) -> u64 {
 /// Reports the connection that a packet was just added to, if that is due and nobody else is about it.
 #[inline(always)]
 pub(crate) fn report_if_due(entry: *mut FlowEntry, key: &FlowKey, tag: u32, direction: usize, now_ns: u64) {
-    let active_ns = ACTIVE_NS.load();
+    let spacing = Spacing { active_ns: ACTIVE_NS.load(), aged: REPORT_AGED.load() != 0 };
     let start = REPORT_START.load() != 0;
-    let due = |entry: &FlowEntry| wants_report(entry, direction, now_ns, active_ns, start);
+    let due = |entry: &FlowEntry| wants_report(entry, direction, now_ns, spacing, start);
     if take_lease(entry, due) {
         // Removed meanwhile: whoever removes it reports the rest.
         if table::tag_of(entry) == tag {
@@ -45,10 +47,11 @@ pub(crate) fn report_if_due(entry: *mut FlowEntry, key: &FlowKey, tag: u32, dire
     }
 }
 
-/// Ends the connection that holds this entry, if it is closed and the packet opens another one with the same ports.
-/// While somebody else reports it, and while the ring is full, it goes on instead: no count is worth a neat cut.
+/// Cuts a connection where a packet that is yet to be added divides it: ends it, if it is closed and the packet opens
+/// another one with the same ports; tells what was counted under other rules than those of now, if there is any.
+/// While somebody else reports it, and while the ring is full, it goes on as it is: no count is worth a neat cut.
 #[inline(always)]
-pub(crate) fn reopen_if_closed(
+pub(crate) fn cut(
     entry: *mut FlowEntry,
     key: &FlowKey,
     tag: u32,
@@ -56,9 +59,12 @@ pub(crate) fn reopen_if_closed(
     packet: &Packet,
     sight: &Sight,
 ) {
-    if take_lease(entry, |entry| reopens(packet, entry)) {
+    // SAFETY: from a look-up of this run, as every entry here.
+    let divides = unsafe { (*entry).generation != sight.generation || reopens(packet, &*entry) };
+    // Looked at again with the lease: another packet may have come first.
+    if divides && take_lease(entry, |_| true) {
         if table::tag_of(entry) == tag {
-            end_and_reopen(entry, key, direction, sight);
+            send_and_cut(entry, key, direction, packet, sight);
         }
         give_lease(entry);
     }
@@ -110,23 +116,35 @@ fn send(entry: *mut FlowEntry, key: &FlowKey) {
     record.submit(NO_WAKEUP);
 }
 
-/// The last report of one connection, and its entry to the next; as [`send`].
+/// The last report of a connection, and its entry to the next, or to the same under other rules; as [`send`].
 #[inline(always)]
-fn end_and_reopen(entry: *mut FlowEntry, key: &FlowKey, direction: usize, sight: &Sight) {
+fn send_and_cut(entry: *mut FlowEntry, key: &FlowKey, direction: usize, packet: &Packet, sight: &Sight) {
+    // SAFETY: from a look-up of this run, as every entry here; the lease is ours.
+    let current = unsafe { &mut *entry };
+    let ends = reopens(packet, current);
+    if !ends && (current.generation == sight.generation || !pending(current)) {
+        current.generation = sight.generation;
+        return;
+    }
     let Some(ledger) = ledger() else { return };
     let Some(mut record) = FLOWLOG_RING.reserve(0) else {
         ledger.ring_full += 1;
         return;
     };
     let said = in_place(&mut record);
-    // SAFETY: as above.
-    let entry = unsafe { &mut *entry };
-    write_report(said, key, entry);
-    said.what = REPORT_END;
+    write_report(said, key, current);
     note_sent(ledger, said);
-    reopen::<Atomic>(entry, said, sight, direction, connection_id(ledger.connections));
-    ledger.connections += 1;
-    ledger.reopened += 1;
+    if ends {
+        said.what = REPORT_END;
+        let connection = connection_id(ledger.connections);
+        // Under the lock, so that whoever reads the entry under it never sees half of one and half of the other.
+        locked(entry, |entry| reopen::<Atomic>(entry, said, sight, direction, connection));
+        ledger.connections += 1;
+        ledger.reopened += 1;
+    } else {
+        acknowledge(current, said);
+        current.generation = sight.generation;
+    }
     record.submit(NO_WAKEUP);
 }
 
@@ -138,7 +156,7 @@ fn note_sent(ledger: &mut Ledger, said: &Report) {
     ledger.reported_bytes += up.bytes - up.reported_bytes + down.bytes - down.reported_bytes;
 }
 
-/// Reports one packet that found no place in the table, while the ring is less than half full: a flood of such
+/// Reports one packet that found no place in the table (`what` says why), while the ring is less than half full: a flood of such
 /// packets must not starve the reports of connections.
 #[inline(always)]
 pub(crate) fn report_alone(
@@ -147,6 +165,7 @@ pub(crate) fn report_alone(
     key: &FlowKey,
     direction: usize,
     sight: &Sight,
+    what: u8,
 ) -> Fate {
     let Some(ledger) = ledger() else { return Fate::Lost };
     let ring = ptr::from_ref(&FLOWLOG_RING).cast_mut().cast();
@@ -171,6 +190,7 @@ pub(crate) fn report_alone(
         clear(&raw mut said.directions);
         clear(&raw mut said.around);
     }
+    said.what = what;
     write_alone(said, packet, around, key, direction, sight, connection);
     ledger.ring_records += 1;
     record.submit(NO_WAKEUP);

@@ -7,7 +7,7 @@ use crate::maps::{
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use core::ptr;
 use flowlog_abi::{
-    CONTROL_TEST, FlowKey, Groups, PREFIX_SET_BITS, REJECTED_SLOTS, Rejected, RuleBase, port_key,
+    CONTROL_TEST, FlowKey, Groups, PREFIX_SET_BITS, REJECTED_SETS, REJECTED_WAYS, RuleBase, port_key,
     prefix_data, protocol_index,
 };
 use flowlog_ebpf::{Lookup, wanted};
@@ -39,10 +39,11 @@ impl Control {
     /// Whether a connection with this key and its tag was rejected by these rules before.
     #[inline(always)]
     pub(crate) fn has_rejected(self, key: &FlowKey, tag: u32) -> bool {
-        let Some(slot) = FLOWLOG_NO.get_ptr(tag & (REJECTED_SLOTS - 1)) else { return false };
-        // SAFETY: this CPU's own slot.
-        let slot = unsafe { &*slot };
-        slot.generation == self.generation() && same(&slot.key, key)
+        let Some(set) = FLOWLOG_NO.get_ptr(tag & (REJECTED_SETS - 1)) else { return false };
+        // SAFETY: this CPU's own set.
+        let set = unsafe { &*set };
+        set.generation == self.generation()
+            && set.tags.iter().zip(&set.keys).any(|(other, full)| *other == tag && same(full, key))
     }
 
     /// Tests a connection; remembers a no.
@@ -51,9 +52,21 @@ impl Control {
         if wanted(key, &self) {
             return true;
         }
-        if let Some(slot) = FLOWLOG_NO.get_ptr_mut(tag & (REJECTED_SLOTS - 1)) {
+        if let Some(set) = FLOWLOG_NO.get_ptr_mut(tag & (REJECTED_SETS - 1)) {
             // SAFETY: as above.
-            unsafe { *slot = Rejected { key: *key, generation: self.generation(), zero: 0 } };
+            let set = unsafe { &mut *set };
+            if set.generation != self.generation() {
+                set.tags = [0; REJECTED_WAYS];
+                set.generation = self.generation();
+            }
+            let oldest = set.count as usize % REJECTED_WAYS;
+            set.count = set.count.wrapping_add(1);
+            for (way, (place, full)) in set.tags.iter_mut().zip(&mut set.keys).enumerate() {
+                if way == oldest {
+                    *place = tag;
+                    *full = *key;
+                }
+            }
         }
         false
     }

@@ -87,15 +87,6 @@ pub(crate) fn has_passed(found: Option<*mut FlowEntry>, generation: u32) -> bool
     found.is_some_and(|entry| unsafe { (*entry).generation } == generation)
 }
 
-/// Notes that they do.
-#[inline(always)]
-pub(crate) fn note_passed(found: Option<*mut FlowEntry>, generation: u32) {
-    if let Some(entry) = found {
-        // SAFETY: as above; every CPU that gets here stores the same.
-        unsafe { (*entry).generation = generation };
-    }
-}
-
 /// The entry that this packet may be added to, if it was found; entered if it is the first of its connection.
 #[inline(always)]
 pub(crate) fn live_or_enter(
@@ -107,12 +98,37 @@ pub(crate) fn live_or_enter(
     sight: &Sight,
 ) -> Result<*mut FlowEntry, NoPlace> {
     if let Some(entry) = found {
-        if tag_of(entry) == tag {
+        #[cfg(feature = "slow")]
+        spin();
+        if is_live(entry, tag) {
+            #[cfg(feature = "slow")]
+            spin();
             return Ok(entry);
         }
         return wait_for_tag(key, tag);
     }
     enter(key, tag, direction, packet, sight)
+}
+
+/// Whether a packet of the key with this tag may be added.
+#[inline(always)]
+fn is_live(entry: *mut FlowEntry, tag: u32) -> bool {
+    if cfg!(feature = "boolean-mark") { tag_of(entry) != 0 } else { tag_of(entry) == tag }
+}
+
+/// 20 us, so that a race which is rare becomes one that is seen, on a busy machine too.
+#[cfg(feature = "slow")]
+#[inline(always)]
+fn spin() {
+    use aya_ebpf::helpers::bpf_ktime_get_ns;
+    // SAFETY: a helper without arguments.
+    let until_ns = unsafe { bpf_ktime_get_ns() } + 20_000;
+    for _ in 0..1024 {
+        // SAFETY: as above.
+        if unsafe { bpf_ktime_get_ns() } >= until_ns {
+            break;
+        }
+    }
 }
 
 #[inline(always)]

@@ -24,7 +24,7 @@ use crate::limits::CADENCES_MAX;
 use crate::metrics::TaskCounters;
 use crate::record::fields::Mask;
 use crate::record::{Flow, Foreign, Format, Node, Seen};
-use crate::task::{Closing, Finished, Overflow, Phase, Plan, Planned, Running, Spec};
+use crate::task::{Closing, Earlier, Finished, Overflow, Phase, Plan, Planned, Running, Spec};
 use crate::write::{Error, Roots};
 
 pub use stage::{Built, Seat, Stage, Swap};
@@ -431,6 +431,11 @@ impl Pipeline {
             let group = self.groups.get(usize::from(lane.planned.cadence));
             lane.settle(group.map_or(0, |group| group.shown));
         }
+    }
+
+    /// Has every task's file tell of what a daemon before this one lost.
+    pub fn note_lost(&self, lost: &Earlier) {
+        self.running().for_each(|running| running.note_lost(lost.clone()));
     }
 
     /// Writes what tasks have added up over intervals that are over. How long until the next one is.

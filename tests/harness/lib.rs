@@ -2,6 +2,7 @@
 //! records read back with tools that are not flowlog's. For the benches:
 //! rounds measured in turn, and their judgement.
 
+pub mod bpffs;
 pub mod capture;
 pub mod corpus;
 pub mod daemon;

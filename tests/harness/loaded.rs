@@ -295,6 +295,12 @@ impl Loaded {
         control.set(0, CONTROL_TEST | u64::from(generation), 0).expect("an element");
     }
 
+    /// Lets everything pass from this generation on.
+    pub fn pass_everything(&mut self, generation: u32) {
+        let mut control: Array<_, u64> = typed(&mut self.ebpf, names::CONTROL);
+        control.set(0, u64::from(generation), 0).expect("an element");
+    }
+
     /// Lets the programs look into tunnels by these rules, on a node with these addresses (IPv4-mapped).
     pub fn set_tunnels(&mut self, rules: TunnelRules, own: &[[u8; 16]]) {
         for (index, name) in (0..).zip(names::HANDOVER_PROGRAMS) {

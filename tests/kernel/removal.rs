@@ -2,7 +2,7 @@
 
 use crate::loaded::Loaded;
 use crate::packets::*;
-use flowlog_abi::{REPORT_ALONE, hook, names};
+use flowlog_abi::{REPORT_APART, hook, names};
 use zerocopy::IntoBytes;
 
 const IN: &str = names::ETHERNET_PROGRAMS[hook::UPLINK_INGRESS as usize];
@@ -29,7 +29,7 @@ fn a_marked_entry_takes_no_packet() {
     let reports = loaded.reports();
     assert_eq!(
         reports.iter().map(|report| (report.what, report.key)).collect::<Vec<_>>(),
-        [(REPORT_ALONE, victim)]
+        [(REPORT_APART, victim)]
     );
     let (counters, ledger) = (loaded.hook(false), loaded.ledger());
     assert_eq!((counters.counted_packets, counters.alone_packets, ledger.removed), (2, 1, 1));

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+
+use lexopt::ValueExt as _;
 
 use crate::toolchain::{Toolchain, Way};
 use crate::{cli, say, setup, step, system};
@@ -17,32 +19,54 @@ pub(crate) const COMMAND: cli::Command = cli::Command {
     name: "build-ebpf",
     about: "build the eBPF object",
     help: "cargo xtask build-ebpf: build the eBPF object\n\n\
-           usage: cargo xtask build-ebpf\n\n\
+           usage: cargo xtask build-ebpf [--features LIST --output FILE]\n\n\
            Writes target/ebpf/flowlog-ebpf.o with the toolchain that `cargo xtask setup` found (and finds it first if\n\
-           need be). The file is only touched when its content changes, so the daemon is not rebuilt for nothing.",
+           need be). The file is only touched when its content changes, so the daemon is not rebuilt for nothing.\n\n\
+           --features LIST  features of flowlog-ebpf, beside those it needs; for tests\n\
+           --output FILE    write the object there instead",
     run: main,
 };
 
 fn main(mut args: lexopt::Parser) -> Result<()> {
-    if let Some(arg) = args.next()? {
-        return Err(cli::unexpected("build-ebpf", &arg));
+    let (mut features, mut output) = (String::new(), None);
+    while let Some(arg) = args.next()? {
+        match arg {
+            lexopt::Arg::Long("features") => features = args.value()?.string()?,
+            lexopt::Arg::Long("output") => output = Some(PathBuf::from(args.value()?)),
+            arg => return Err(cli::unexpected("build-ebpf", &arg)),
+        }
     }
     let toolchain = setup::ensure(setup::Options::default())?;
-    say::out(&build(&toolchain)?.display().to_string());
+    let object = match (features.is_empty(), output) {
+        (true, None) => build(&toolchain)?,
+        (_, Some(output)) => build_with(&toolchain, &features, &output)?,
+        (false, None) => {
+            bail!("--features needs --output FILE: the daemon must not be built with such an object")
+        }
+    };
+    say::out(&object.display().to_string());
     Ok(())
 }
 
 /// Builds the object and says where it is.
 pub(crate) fn build(toolchain: &Toolchain) -> Result<PathBuf> {
-    let folder = system::target_dir().join("ebpf-build");
-    step::shown("building the eBPF object", &mut command(toolchain, &folder))?;
-    let built = folder.join(TARGET).join("ebpf/flowlog-ebpf");
-    let object = system::object_path();
-    replace_if_changed(&built, &object)?;
-    Ok(object)
+    build_with(toolchain, "", &system::object_path())
 }
 
-fn command(toolchain: &Toolchain, folder: &Path) -> Command {
+/// The same with features beside those that it needs, to another place.
+fn build_with(toolchain: &Toolchain, features: &str, object: &Path) -> Result<PathBuf> {
+    let folder = system::target_dir().join("ebpf-build");
+    let features = format!("kernel,{features}");
+    step::shown(
+        "building the eBPF object",
+        &mut command(toolchain, &folder, features.trim_end_matches(',')),
+    )?;
+    let built = folder.join(TARGET).join("ebpf/flowlog-ebpf");
+    replace_if_changed(&built, object)?;
+    Ok(object.to_owned())
+}
+
+fn command(toolchain: &Toolchain, folder: &Path, features: &str) -> Command {
     let compiler = &toolchain.compiler;
     let mut command = match compiler.way {
         // `-Zbuild-std` wants the cargo of the same nightly.
@@ -53,7 +77,7 @@ fn command(toolchain: &Toolchain, folder: &Path) -> Command {
     command
         .current_dir(system::root())
         .args(["build", "--profile", "ebpf", "--package", "flowlog-ebpf", "--bin", "flowlog-ebpf"])
-        .args(["--features", "kernel", "--target", TARGET])
+        .args(["--features", features, "--target", TARGET])
         .arg("--target-dir")
         .arg(folder)
         .env("RUSTC", &compiler.rustc)

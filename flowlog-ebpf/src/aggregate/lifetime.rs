@@ -10,6 +10,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub struct Timeouts {
     /// Between two reports while traffic flows.
     pub active_ns: u64,
+    /// Reports come rarer as a connection ages.
+    pub aged: bool,
     /// Silence that ends a UDP flow.
     pub udp_ns: u64,
     /// Silence that ends an ICMP or ICMPv6 flow.
@@ -28,6 +30,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             active_ns: 60 * SECOND_NS,
+            aged: false,
             udp_ns: 30 * SECOND_NS,
             icmp_ns: 10 * SECOND_NS,
             tcp_established_ns: 300 * SECOND_NS,
@@ -35,6 +38,14 @@ impl Default for Timeouts {
             closed_ns: 5 * SECOND_NS,
             other_ns: 60 * SECOND_NS,
         }
+    }
+}
+
+impl Timeouts {
+    /// When reports are due.
+    #[must_use]
+    pub const fn spacing(&self) -> Spacing {
+        Spacing { active_ns: self.active_ns, aged: self.aged }
     }
 }
 
@@ -100,6 +111,24 @@ pub fn expired(key: &FlowKey, entry: &FlowEntry, now_ns: u64, timeouts: &Timeout
     now_ns.saturating_sub(last_ns) >= silence_ns
 }
 
+/// When reports are due while traffic flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spacing {
+    /// Between two reports, nanoseconds.
+    pub active_ns: u64,
+    /// Rarer as a connection ages: the next when it is a quarter older than at the last one, if that is later.
+    pub aged: bool,
+}
+
+impl Spacing {
+    /// Between the last report of this connection and the next.
+    #[inline(always)]
+    const fn ns(self, entry: &FlowEntry) -> u64 {
+        let quarter_ns = entry.last_report_ns.saturating_sub(entry.started_ns) / 4;
+        if self.aged && quarter_ns > self.active_ns { quarter_ns } else { self.active_ns }
+    }
+}
+
 /// Whether the packet that was just added in `direction` is the occasion for a report: its direction has never been
 /// told of and `start` is wanted, or the last report is long ago.
 #[must_use]
@@ -108,10 +137,18 @@ pub const fn wants_report(
     entry: &FlowEntry,
     direction: usize,
     now_ns: u64,
-    active_ns: u64,
+    spacing: Spacing,
     report_start: bool,
 ) -> bool {
     let unannounced = report_start && of(&entry.directions, direction).announced == 0;
     // Clocks of two CPUs may differ: never below 0.
-    unannounced || now_ns.saturating_sub(entry.last_report_ns) >= active_ns
+    unannounced || now_ns.saturating_sub(entry.last_report_ns) >= spacing.ns(entry)
+}
+
+/// Whether something was counted that no report has told of.
+#[must_use]
+#[inline(always)]
+pub const fn pending(entry: &FlowEntry) -> bool {
+    let [up, down] = &entry.directions;
+    up.packets != up.reported_packets || down.packets != down.reported_packets
 }

@@ -15,7 +15,7 @@ mod tests;
 pub use around::note_around;
 pub use entry::{Add, Plain, Sight, add, add_with, cross, new_entry, reopen, write_entry};
 pub use key::tag;
-pub use lifetime::{Closed, Timeouts, closed, expired, how, reopens, wants_report};
+pub use lifetime::{Closed, Spacing, Timeouts, closed, expired, how, pending, reopens, wants_report};
 pub use reporting::{acknowledge, alone, report, write_alone, write_report};
 
 /// The pair's element of one direction (0: low to high; anything else: high to low), without a bounds check that

@@ -111,7 +111,7 @@ fn acknowledge_side(entry: &mut FlowEntry, report: &Report, direction: usize) {
     }
 }
 
-/// The report of a packet that found no place in the table.
+/// The report of a packet that found the table full.
 #[must_use]
 pub fn alone(
     packet: &Packet,
@@ -122,11 +122,13 @@ pub fn alone(
     connection: u64,
 ) -> Report {
     let mut said = blank(key);
+    said.what = REPORT_ALONE;
     write_alone(&mut said, packet, around, key, direction, sight, connection);
     said
 }
 
-/// [`alone`], written in place where all bytes of the directions and of what is around them are 0.
+/// [`alone`], written in place where all bytes of the directions and of what is around them are 0; what it is stands
+/// there already.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the opener is 0 or 1")]
 pub fn write_alone(
@@ -145,7 +147,6 @@ pub fn write_alone(
     said.generation = sight.generation;
     said.rtt_ns = 0;
     said.number = 1;
-    said.what = REPORT_ALONE;
     said.opener = packet.opener(direction) as u8;
     said.midstream = u8::from(packet.midstream());
     said.zero = 0;

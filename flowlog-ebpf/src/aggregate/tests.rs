@@ -1,8 +1,8 @@
 extern crate std;
 
 use super::{
-    Closed, Plain, Sight, Timeouts, acknowledge, add, alone, closed, expired, new_entry, note_around, reopen,
-    reopens, report, tag, wants_report,
+    Closed, Plain, Sight, Spacing, Timeouts, acknowledge, add, alone, closed, expired, new_entry,
+    note_around, pending, reopen, reopens, report, tag, wants_report,
 };
 use crate::Packet;
 use crate::fragments::INSIDE;
@@ -44,6 +44,10 @@ fn back(packet: Packet) -> Packet {
 
 fn sight(now_ns: u64) -> Sight {
     Sight { hook: hook::UPLINK_INGRESS, ifindex: 7, now_ns, packets: 2, bytes: 300, generation: 0 }
+}
+
+fn even(active_ns: u64) -> Spacing {
+    Spacing { active_ns, aged: false }
 }
 
 /// A connection of these packets, a second apart from second 1 on.
@@ -93,10 +97,32 @@ fn four_interfaces_are_named_and_each_once() {
 }
 
 #[test]
+fn reports_of_an_old_connection_come_rarer_if_asked() {
+    let minute = 60 * SECOND;
+    let (key, mut entry) = connection(&[packet(6, tcp::ACK)]);
+    let mut due_s = Vec::new();
+    for second in 1..=86_400 {
+        if wants_report(&entry, 0, second * SECOND, Spacing { active_ns: minute, aged: true }, false) {
+            add(&mut entry, 0, &packet(6, tcp::ACK), &sight(second * SECOND));
+            let said = report(&key, &entry);
+            acknowledge(&mut entry, &said);
+            due_s.push(second);
+        }
+    }
+    // Every minute until it is four minutes old (it began at second 1), then when it is a quarter older: 240 x 1.25^26
+    // is 79,527 seconds, and a day has 86,400.
+    assert_eq!(due_s[..5], [61, 121, 181, 241, 301]);
+    assert_eq!((due_s[5], due_s.len()), (376, 30));
+    assert!(!pending(&new_entry(&packet(6, tcp::ACK), &sight(1), 0, 1)) && !pending(&entry));
+    add(&mut entry, 1, &packet(6, tcp::ACK), &sight(90_000 * SECOND));
+    assert!(pending(&entry));
+}
+
+#[test]
 fn reports_are_acknowledged_exactly() {
     let (key, mut entry) = connection(&[packet(6, tcp::SYN)]);
-    assert!(wants_report(&entry, 0, SECOND, 60 * SECOND, true));
-    assert!(!wants_report(&entry, 0, SECOND, 60 * SECOND, false));
+    assert!(wants_report(&entry, 0, SECOND, even(60 * SECOND), true));
+    assert!(!wants_report(&entry, 0, SECOND, even(60 * SECOND), false));
     let first = report(&key, &entry);
     assert_eq!((first.number, first.what, first.directions[0].packets), (1, REPORT_FLOW, 2));
     assert_eq!(first.directions[0].tcp_flags, tcp::SYN);
@@ -106,9 +132,9 @@ fn reports_are_acknowledged_exactly() {
     let [up, down] = entry.directions;
     assert_eq!((up.reported_packets, up.reported_bytes, up.announced, up.first_ns), (2, 300, 1, 4 * SECOND));
     assert_eq!((down.announced, entry.number, entry.last_report_ns), (0, 1, SECOND));
-    assert!(!wants_report(&entry, 0, 60 * SECOND, 60 * SECOND, true));
-    assert!(wants_report(&entry, 1, 60 * SECOND, 60 * SECOND, true));
-    assert!(wants_report(&entry, 0, 61 * SECOND, 60 * SECOND, false));
+    assert!(!wants_report(&entry, 0, 60 * SECOND, even(60 * SECOND), true));
+    assert!(wants_report(&entry, 1, 60 * SECOND, even(60 * SECOND), true));
+    assert!(wants_report(&entry, 0, 61 * SECOND, even(60 * SECOND), false));
     let second = report(&key, &entry);
     acknowledge(&mut entry, &second);
     let said = second.directions[0];
@@ -136,7 +162,7 @@ fn a_reopened_entry_keeps_what_the_last_report_did_not_tell() {
     assert_eq!(said.directions.map(|side| side.tcp_flags), [0, tcp::SYN]);
     assert_eq!(said.directions.map(|side| side.first_ns), [8 * SECOND, 9 * SECOND]);
     assert_eq!(said.directions.map(|side| side.ifindex), [7, 9]);
-    assert!(wants_report(&entry, 1, 9 * SECOND, u64::MAX, true));
+    assert!(wants_report(&entry, 1, 9 * SECOND, even(u64::MAX), true));
 }
 
 #[test]

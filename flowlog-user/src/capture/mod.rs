@@ -9,7 +9,7 @@ pub mod replay;
 pub mod rules;
 pub mod tunnels;
 
-use flowlog_abi::{Counters, Ledger, Report};
+use flowlog_abi::{Counters, Ledger, Report, Told};
 
 use crate::record::EndReason;
 
@@ -24,6 +24,17 @@ pub enum Captured<'a> {
 
 /// Takes what a source hands on.
 pub type Sink<'a> = &'a mut dyn FnMut(Captured<'_>);
+
+/// What was taken from the kernel's tables before this process began; 0 where it has made them itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Records of the ring, with their packets and bytes.
+    pub ring: Told,
+    /// Last reports, of this process too.
+    pub ended: Told,
+    /// Records that this process has read from the ring of tables that are no longer used.
+    pub other: Told,
+}
 
 /// The kernel's side of the ledger, summed over CPUs. Closes exactly after [`Self::stopped`] is true.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +57,10 @@ pub struct CaptureLedger {
     pub table_entries: u64,
     /// Records taken from the ring.
     pub ring_taken: u64,
+    /// What daemons before this one took from the same tables.
+    pub before: Before,
+    /// The tables go on counting without this process, so the sums are those of a moment.
+    pub continues: bool,
     /// All hooks are detached and everything is drained, so the sums are exact.
     pub stopped: bool,
 }

@@ -78,15 +78,13 @@ pub(crate) fn write_only_below<'a>(folders: impl IntoIterator<Item = &'a Path>) 
 }
 
 /// For the capturing thread once everything is loaded: what new interfaces and maps take, and to write nothing but
-/// locks and pins, where there are any.
+/// pins, where there are any.
 ///
 /// # Errors
 /// As [`write_only_below`].
-pub(crate) fn only_capture() -> anyhow::Result<()> {
+pub(crate) fn only_capture(pins: Option<&Path>) -> anyhow::Result<()> {
     keep(CAPTURE)?;
-    write_only_below(
-        ["/run/flowlog", "/sys/fs/bpf"].map(Path::new).into_iter().filter(|folder| folder.is_dir()),
-    )
+    write_only_below(pins)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use flowlog_abi::Told;
 use flowlog_user::capture::live::{self, Live};
 use flowlog_user::capture::{CaptureLedger, Captured};
 use flowlog_user::clock::{Clock, monotonic_ns};
@@ -17,13 +18,14 @@ use flowlog_user::record::rules::Rules;
 use flowlog_user::record::{Node, Pools};
 use flowlog_user::server::board::{Board, View};
 use flowlog_user::server::ledger::Books;
-use flowlog_user::task::Finished;
+use flowlog_user::task::{Earlier, Finished};
 
 use tokio::sync::oneshot;
 
 use super::Names;
 use super::live_line::Seen;
 use super::privileged::{Pending, Privileged};
+use super::settling::Settling;
 
 /// Flows that are handed on together.
 const BATCH_FLOWS: usize = 4096;
@@ -109,6 +111,7 @@ pub(crate) struct Command {
 enum Work {
     Batch(Batch),
     Swap(Box<Swap>, Option<Batch>, oneshot::Sender<Applied>),
+    Lost(Earlier),
 }
 
 /// The next work, and until it comes what tasks have added up; nothing when there will be no more.
@@ -144,11 +147,18 @@ pub(crate) struct Done {
     pub(crate) error: Option<anyhow::Error>,
 }
 
-type Captures = (CaptureLedger, Counts, Option<anyhow::Error>);
+/// What the capturing thread leaves.
+pub(crate) struct Captures {
+    ledger: CaptureLedger,
+    counts: Counts,
+    error: Option<anyhow::Error>,
+    /// Of pinned tables: a note to the daemon after this one is due when all files are closed.
+    live: Option<Live>,
+}
 
 /// The running threads.
-#[derive(Debug)]
 pub(crate) struct DataPlane {
+    privileged: Privileged,
     capture: Pending<Captures>,
     work: JoinHandle<Vec<Finished>>,
 }
@@ -168,12 +178,20 @@ impl DataPlane {
         commands: Receiver<Command>,
     ) -> anyhow::Result<Self> {
         let (sender, receiver): (SyncSender<Work>, Receiver<Work>) = sync_channel(BATCHES_WAITING);
+        let settling = live.is_pinned().then(Settling::default);
+        let done = settling.as_ref().map(Settling::done);
         let work = Builder::new()
             .name("flowlog-work".into())
             .spawn(move || {
                 while let Some(work) = next(&receiver, &mut pipeline) {
                     match work {
-                        Work::Batch(batch) => pipeline.take(batch),
+                        Work::Batch(batch) => {
+                            pipeline.take(batch);
+                            if let Some(done) = &done {
+                                done.fetch_add(1, Ordering::Release);
+                            }
+                        }
+                        Work::Lost(lost) => pipeline.note_lost(&lost),
                         Work::Swap(swap, last, done) => {
                             // The receiver is gone only when the daemon stops; it waits for closing tasks there.
                             let _ = done.send(pipeline.apply(*swap, last));
@@ -184,12 +202,24 @@ impl DataPlane {
             })
             .context("cannot start a thread")?;
         let node = Arc::new(snapshot(&live, &names, control.pools())?);
-        let (changes, decoder) = (live.changes(), Decoder::new(cadences));
+        let (changes, mut decoder) = (live.changes(), Decoder::new(cadences));
+        decoder.go_on(live.starts());
         let clock = Clock::measure();
-        let capture =
-            Capture { live, clock, decoder, names, node, changes, control, sender, commands, narrow: None };
+        let capture = Capture {
+            live,
+            clock,
+            decoder,
+            names,
+            node,
+            changes,
+            control,
+            sender,
+            commands,
+            narrow: None,
+            settling,
+        };
         let capture = privileged.run(move || capture.run());
-        Ok(Self { capture, work })
+        Ok(Self { privileged: privileged.clone(), capture, work })
     }
 
     /// Waits until everything is drained and every file is closed.
@@ -199,8 +229,12 @@ impl DataPlane {
     pub(crate) fn join(self) -> anyhow::Result<Done> {
         let captured = self.capture.wait();
         let finished = self.work.join().map_err(|_| anyhow!("the working thread has died"))?;
-        let (capture, decode, error) = captured?;
-        Ok(Done { capture, decode, finished, error })
+        let Captures { ledger, counts, error, live } = captured?;
+        if let Some(mut live) = live {
+            // All of it is in closed files, or named there as dropped.
+            self.privileged.run(move || live.settle(live.taken(), Told::default())).wait()??;
+        }
+        Ok(Done { capture: ledger, decode: counts, finished, error })
     }
 }
 
@@ -216,6 +250,8 @@ struct Capture {
     control: Arc<Control>,
     sender: SyncSender<Work>,
     commands: Receiver<Command>,
+    /// Of pinned tables only.
+    settling: Option<Settling>,
     /// What the kernel is to test by, and from when.
     narrow: Option<(Rules, Instant)>,
 }
@@ -228,14 +264,22 @@ impl Capture {
             self.control.failed.store(true, Ordering::Relaxed);
         }
         let Self { mut live, mut decoder, node, sender, clock, .. } = self;
-        let stopped = live.stop(&mut feed(&mut decoder, clock.again(), &mut out, &node, &sender));
+        let now = clock.again();
+        let mut stopped = live.stop(&mut feed(&mut decoder, now, &mut out, &node, &sender, None));
+        if live.is_pinned() {
+            let suspended = live.standing(|report| decoder.suspend(report, now, &mut out));
+            stopped = stopped.and_then(|ledger| suspended.map(|()| ledger));
+            if let Some(lost) = live.lost() {
+                let _ = sender.send(lost_before(lost, now));
+            }
+        }
         // The worker ends when it has taken the last batch and the sender is gone.
         let _ = sender.send(Work::Batch(Batch { flows: out, node }));
         let ledger = stopped.unwrap_or_else(|failure| {
             error.get_or_insert(failure.into());
             CaptureLedger::default()
         });
-        (ledger, decoder.counts(), error)
+        Captures { ledger, counts: decoder.counts(), error, live: live.is_pinned().then_some(live) }
     }
 
     /// Drains the kernel until told to stop.
@@ -250,13 +294,23 @@ impl Capture {
                 );
             }
             self.clock = now;
-            self.live.poll(&mut feed(&mut self.decoder, self.clock, out, &self.node, &self.sender))?;
+            let batches = self.settling.as_mut().map(|settling| &mut settling.sent);
+            self.live.poll(&mut feed(
+                &mut self.decoder,
+                self.clock,
+                out,
+                &self.node,
+                &self.sender,
+                batches,
+            ))?;
             if self.live.changes() != self.changes {
                 // Before the batch is handed on: its records may name what has just come.
                 self.changes = self.live.changes();
                 self.node = Arc::new(snapshot(&self.live, &self.names, Arc::clone(&self.node.pools))?);
             }
             self.hand_on(out);
+            self.tell_lost();
+            self.settle()?;
             // After it: what was drained before a change has the labels by which it was decided about.
             let pools = self.control.pools();
             if !Arc::ptr_eq(&pools, &self.node.pools) {
@@ -307,8 +361,33 @@ impl Capture {
         Ok(left)
     }
 
-    fn hand_on(&self, out: &mut Flows) {
+    /// Says in every file what daemons before this one lost.
+    fn tell_lost(&mut self) {
+        if let Some(lost) = self.live.lost() {
+            let _ = self.sender.send(lost_before(lost, self.clock));
+        }
+    }
+
+    /// Notes in the kernel how much is in files, for the daemon that comes when this one is killed.
+    fn settle(&mut self) -> Result<(), live::Error> {
+        let Some(settling) = &mut self.settling else { return Ok(()) };
+        let board = &self.control.board;
+        let tasks = || board.counters().into_iter().map(|(_, counters)| counters).collect();
+        if let Some((taken, held)) = settling.settled(tasks) {
+            self.live.settle(taken, held)?;
+        }
+        // After `hand_on`: all that was taken is on its way, but for what the decoder holds.
+        if settling.is_free() && settling.last != self.live.taken() {
+            settling.begin(self.live.taken(), self.decoder.held());
+        }
+        Ok(())
+    }
+
+    fn hand_on(&mut self, out: &mut Flows) {
         if out.iter().any(|flows| !flows.is_empty()) {
+            if let Some(settling) = &mut self.settling {
+                settling.sent += 1;
+            }
             let flows = std::mem::replace(out, self.decoder.flows());
             // Fails only when the worker is gone; joining it says so.
             let _ = self.sender.send(Work::Batch(Batch { flows, node: Arc::clone(&self.node) }));
@@ -324,6 +403,21 @@ impl Capture {
     }
 }
 
+fn lost_before(live::Lost { told, since_ns }: live::Lost, clock: Clock) -> Work {
+    tracing::warn!(
+        records = told.records,
+        packets = told.packets,
+        bytes = told.bytes,
+        "an earlier flowlog took these from the kernel and was ended before they were in a file"
+    );
+    let reason = format!(
+        "flowlog was ended before they were in the file: at most {} packets, {} bytes, as the kernel's tables tell",
+        told.packets, told.bytes
+    );
+    let [first_ns, last_ns] = [since_ns, monotonic_ns()].map(|ns| clock.to_wall_ns(ns));
+    Work::Lost(Earlier { records: told.records.max(1), first_ns, last_ns, reason })
+}
+
 /// A wall clock further off than this between two batches was stepped, not slewed.
 const STEP_NS: i64 = 500_000_000;
 
@@ -334,6 +428,7 @@ fn feed<'a>(
     out: &'a mut Flows,
     node: &'a Arc<Node>,
     sender: &'a SyncSender<Work>,
+    mut batches: Option<&'a mut u64>,
 ) -> impl FnMut(Captured<'_>) + 'a {
     move |captured| {
         match captured {
@@ -343,6 +438,9 @@ fn feed<'a>(
         if out.iter().map(Vec::len).sum::<usize>() >= BATCH_FLOWS {
             let flows = std::mem::replace(out, decoder.flows());
             let _ = sender.send(Work::Batch(Batch { flows, node: Arc::clone(node) }));
+            if let Some(batches) = &mut batches {
+                **batches += 1;
+            }
         }
     }
 }

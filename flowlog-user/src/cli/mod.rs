@@ -21,6 +21,7 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod schema;
 mod serve;
+mod settling;
 pub(crate) mod status;
 mod summary;
 mod systemd;
@@ -126,6 +127,10 @@ pub(crate) struct NodeArgs {
     /// Time between two `update` records of a connection while its traffic flows.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "FLOWLOG_ACTIVE_TIMEOUT")]
     pub(crate) active_timeout: SignedDuration,
+    /// Whether a connection is reported at every active timeout as long as its traffic flows, or rarer as it ages: when
+    /// it is a quarter older than at its last report.
+    #[arg(long, value_enum, default_value = "even", env = "FLOWLOG_REPORT_SPACING")]
+    pub(crate) report_spacing: ReportSpacing,
     /// Which packet of a tunnel's two (VXLAN, Geneve, GRE, IP in IP) is a flow [default: the inner one where the tunnel
     /// ends on this node, else the outer one].
     #[arg(long, value_enum, env = "FLOWLOG_TUNNEL")]
@@ -134,6 +139,15 @@ pub(crate) struct NodeArgs {
     /// other) [default: udp=30s icmp=10s tcp=300s tcp-opening=30s other=60s; 5 s after FIN or RST in any case].
     #[arg(long, value_name = "[PROTOCOL=]DURATION", value_parser = idle_timeout, env = "FLOWLOG_IDLE_TIMEOUT")]
     pub(crate) idle_timeout: Vec<(IdleOf, SignedDuration)>,
+}
+
+/// How reports of a connection follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportSpacing {
+    /// At every active timeout.
+    Even,
+    /// Rarer as the connection ages.
+    Aged,
 }
 
 /// Which packet of a tunnel's two is a flow.
@@ -238,8 +252,11 @@ impl NodeArgs {
     /// The timeouts in the kernel side's unit.
     #[must_use]
     pub(crate) fn timeouts(&self) -> flowlog_ebpf::Timeouts {
-        let mut timeouts =
-            flowlog_ebpf::Timeouts { active_ns: ns(self.active_timeout), ..Default::default() };
+        let mut timeouts = flowlog_ebpf::Timeouts {
+            active_ns: ns(self.active_timeout),
+            aged: self.report_spacing == ReportSpacing::Aged,
+            ..Default::default()
+        };
         for (of, idle) in &self.idle_timeout {
             let idle = ns(*idle);
             let all = *of == IdleOf::All;

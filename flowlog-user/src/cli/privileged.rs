@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Runs jobs one after the other, on a thread that was started before anything was given up.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Privileged(Sender<Job>);
 
 /// What a job gives, once it is done.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
-use flowlog_user::capture::live::{self, HookMode, Live};
+use flowlog_user::capture::live::{self, HookMode, Live, Memory};
 use flowlog_user::clock::wall_ns;
 use flowlog_user::config::Sources;
 use flowlog_user::enrich::Enricher;
@@ -20,7 +20,7 @@ use flowlog_user::record::rules::Rules;
 use flowlog_user::server::board::{Board, Facts};
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::Overflow;
-use flowlog_user::write::{Error, Roots, StateDir};
+use flowlog_user::write::{Error, Lock, Roots, StateDir, namespace_lock};
 use jiff::SignedDuration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -73,6 +73,10 @@ pub(crate) struct RunArgs {
     /// Size of the ring buffer between kernel and daemon; a power of two.
     #[arg(long, value_name = "BYTES", default_value_t = RING_BYTES, value_parser = ring_bytes, env = "FLOWLOG_RING_BYTES")]
     ring_bytes: u32,
+    /// Folder in a BPF file system (/sys/fs/bpf/flowlog) where tables and links stay when flowlog stops or is killed, so
+    /// that the next start goes on without a gap; `rm -r` of it takes them down [default: nothing stays].
+    #[arg(long, value_name = "DIR", env = "FLOWLOG_PIN")]
+    pin: Option<PathBuf>,
     /// Where a packet that crosses several interfaces counts.
     #[arg(long, value_enum, default_value = "once", env = "FLOWLOG_OBSERVATION")]
     observation: Observation,
@@ -139,8 +143,10 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     outcome
 }
 
-fn options(arguments: &RunArgs, rules: Rules) -> live::Options {
+fn options(arguments: &RunArgs, rules: Rules, only: bool) -> live::Options {
     live::Options {
+        only,
+        pin: arguments.pin.clone(),
         interfaces: arguments.interface.clone(),
         exclude: arguments.exclude_interface.clone(),
         hook: match arguments.hook {
@@ -156,7 +162,36 @@ fn options(arguments: &RunArgs, rules: Rules) -> live::Options {
         // A task that is added later may ask for it, and it is fixed when the programs are loaded.
         report_start: true,
         rules,
+        ..live::Options::default()
     }
+}
+
+/// Held by one flowlog of each network namespace, which alone may remove what killed ones have left.
+fn only_one() -> Option<Lock> {
+    let lock = namespace_lock().and_then(|(folder, name)| Lock::take(&folder, &name));
+    match lock {
+        Ok(Some(lock)) => return Some(lock),
+        Ok(None) => {
+            tracing::info!("another flowlog watches this network namespace, leaving all filters alone");
+        }
+        Err(error) => {
+            tracing::warn!(%error, "cannot tell whether another flowlog runs, leaving all filters alone");
+        }
+    }
+    None
+}
+
+fn say_memory(options: &live::Options) {
+    let cpus = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = cpus.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<u32>().ok());
+    let memory = Memory::of(options, last.map_or(1, |last| last + 1));
+    tracing::info!(
+        table_entries = options.table_entries,
+        table_bytes = memory.table_bytes,
+        ring_bytes = memory.ring_bytes,
+        total_bytes = memory.total_bytes,
+        "kernel memory"
+    );
 }
 
 /// The state folder. The default one may be missing or not be writable; one that was asked for may not.
@@ -205,6 +240,7 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let privileged = Privileged::start()?;
     let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&node));
     let state = state(arguments)?;
+    let lock = only_one();
     confine::keep_files_only()?;
     confine::write_only_below(written(arguments, state.is_some(), listeners.socket_folder()))?;
     let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
@@ -212,7 +248,8 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let sources = Sources { log_root: arguments.log_root.first().cloned(), ..arguments.node.sources() };
     let (mut reload, built) =
         Reload::start(sources, roots, state, active_ns, &mut pipeline, Arc::clone(&board))?;
-    let options = options(arguments, reload.rules());
+    let options = options(arguments, reload.rules(), lock.is_some());
+    say_memory(&options);
     let live = match privileged.run(move || Live::start(&options)).wait()? {
         Ok(live) => live,
         Err(error) => {
@@ -220,7 +257,8 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             return Err(error.into());
         }
     };
-    privileged.run(confine::only_capture).wait()??;
+    let pins = arguments.pin.clone();
+    privileged.run(move || confine::only_capture(pins.as_deref())).wait()??;
     let names = arguments.node.names();
     let (commands, obeyed) = channel();
     let waker = live.waker();

@@ -123,6 +123,9 @@ fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
     let open: Vec<Sum> = books.sums().into_iter().filter(|sum| !sum.closes()).collect();
     if open.is_empty() {
         let _ = writeln!(text, "the ledger closes");
+    } else if books.capture.continues {
+        let _ =
+            writeln!(text, "the pinned tables go on counting, so the following sums are those of a moment");
     }
     for Sum { name, left, right } in open {
         let _ = writeln!(text, "the ledger does not close: {name}: {left}, but its parts are {right}");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flowlog_abi::{DirectionReport, Report};
+use flowlog_abi::{DirectionReport, Report, Told};
 
 use super::divided::Divided;
 use super::flow::{Interval, build};
@@ -61,6 +61,8 @@ struct Open {
     written: [Written; CADENCES_MAX],
     /// Packets and bytes of each direction as last reported: where a cadence that begins now starts to count.
     reported: [(u64, u64); 2],
+    /// The same as the kernel's reports had it, whatever was seen to stand in between.
+    told: [(u64, u64); 2],
 }
 
 /// The table. Keys are the kernel's connection ids, which nobody outside chooses.
@@ -68,12 +70,60 @@ struct Open {
 pub(super) struct Connections {
     cadences: Cadences,
     open: HashMap<u64, Open>,
+    /// Where the records' numbers begin of connections that an earlier daemon knew.
+    base: u32,
     divided: Divided,
 }
 
 impl Connections {
     pub(super) fn new(cadences: Cadences) -> Self {
-        Self { cadences, open: HashMap::new(), divided: Divided::default() }
+        Self { cadences, open: HashMap::new(), base: 0, divided: Divided::default() }
+    }
+
+    /// Goes on with what earlier daemons began, the last of which was number `before`.
+    pub(super) const fn go_on(&mut self, before: u64) {
+        // A million records of one direction for each of a few thousand daemons: no uuid comes twice.
+        let daemon = (before & 0xfff) as u32;
+        self.base = daemon << 20;
+    }
+
+    /// What reports told and no record says yet: connections, packets and bytes.
+    pub(super) fn held(&self) -> Told {
+        let speaking: Vec<usize> = (0..CADENCES_MAX)
+            .filter(|at| self.cadences.get(*at).is_some_and(|c| c.is_some_and(|c| c.update || c.end)))
+            .collect();
+        self.open.values().fold(Told::default(), |sum, open| sum.and(open.held(&speaking)))
+    }
+
+    /// The daemon stops and another goes on with the connection, of which `report` is what stands in the table: records
+    /// say what was told and is not in one yet. What was not told remains with the kernel.
+    pub(super) fn suspend(&mut self, report: &Report, clock: Clock, out: &mut Flows) {
+        let Some(Open { written, told, .. }) = self.open.remove(&report.connection) else { return };
+        let Some((divided, out)) = out.split_last_mut() else { return };
+        let mut said = *report;
+        for (side, (packets, bytes)) in said.directions.iter_mut().zip(told) {
+            (side.packets, side.bytes) = (packets, bytes);
+        }
+        for ((number, cadence), (mut written, out)) in
+            (0..).zip(&self.cadences).zip(written.into_iter().zip(out))
+        {
+            let Some(cadence) = cadence else { continue };
+            for (at, (now, side)) in said.directions.iter().zip(&mut written.sides).enumerate() {
+                let first = meet(side, now);
+                if now.packets <= side.packets {
+                    continue;
+                }
+                let (event, reason) = match cadence {
+                    Cadence { start: true, .. } if first => (Event::Start, None),
+                    Cadence { update: true, .. } => (Event::Update, None),
+                    Cadence { end: true, .. } => (Event::End, Some(EndReason::Shutdown)),
+                    _ => continue,
+                };
+                let interval = side.next(now, number, event, reason);
+                let flow = build(&said, at, &interval, clock);
+                self.divided.take(flow, at, out, divided);
+            }
+        }
     }
 
     /// Notes how a connection stands, and gives the tasks that leave these cadences their last records, as at the end
@@ -81,7 +131,7 @@ impl Connections {
     pub(super) fn stand(&mut self, report: &Report, change: Change, clock: Clock, out: &mut Flows) {
         let leaving = change.leaving;
         // One that is not known begins in the ring, after this.
-        let Some(Open { written, reported }) = self.open.get_mut(&report.connection) else { return };
+        let Some(Open { written, reported, .. }) = self.open.get_mut(&report.connection) else { return };
         *reported = report.directions.map(|side| (side.packets, side.bytes));
         for ((number, joining), written) in (0..).zip(change.joining).zip(written.iter()) {
             let pending = |(now, side): (&DirectionReport, &Side)| now.packets > side.packets;
@@ -125,7 +175,7 @@ impl Connections {
         if new.is_empty() {
             return;
         }
-        for Open { written, reported } in self.open.values_mut() {
+        for Open { written, reported, .. } in self.open.values_mut() {
             for at in &new {
                 let Some(written) = written.get_mut(*at) else { continue };
                 written.begin(reported, now_ns);
@@ -139,9 +189,11 @@ impl Connections {
 
     /// A report while the connection lives.
     pub(super) fn report(&mut self, report: &Report, clock: Clock, out: &mut Flows) {
-        let Open { written, reported } =
-            self.open.entry(report.connection).or_insert_with(|| Open::new(report));
+        let base = self.base;
+        let Open { written, reported, told } =
+            self.open.entry(report.connection).or_insert_with(|| Open::new(report, base));
         *reported = report.directions.map(|side| (side.packets, side.bytes));
+        *told = *reported;
         let now_ns = report.directions.iter().map(|side| side.last_ns).max().unwrap_or(0);
         let Some((divided, out)) = out.split_last_mut() else { return };
         for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
@@ -168,7 +220,7 @@ impl Connections {
     /// The last report of a connection.
     pub(super) fn end(&mut self, report: &Report, reason: EndReason, clock: Clock, out: &mut Flows) {
         let open = self.open.remove(&report.connection);
-        let mut written = open.unwrap_or_else(|| Open::new(report)).written;
+        let mut written = open.unwrap_or_else(|| Open::new(report, self.base)).written;
         let Some((divided, out)) = out.split_last_mut() else { return };
         for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
         {
@@ -194,11 +246,11 @@ impl Connections {
     }
 
     /// A packet that found no place in the table: one record, the last its cadence would have written.
-    pub(super) fn alone(&self, report: &Report, clock: Clock, out: &mut Flows) {
+    pub(super) fn alone(&self, report: &Report, why: EndReason, clock: Clock, out: &mut Flows) {
         for ((number, cadence), out) in (0..).zip(&self.cadences).zip(out) {
             let Some(cadence) = cadence else { continue };
             let (event, reason) = match cadence {
-                Cadence { end: true, .. } => (Event::End, Some(EndReason::TableFull)),
+                Cadence { end: true, .. } => (Event::End, Some(why)),
                 Cadence { start: true, .. } => (Event::Start, None),
                 _ => (Event::Update, None),
             };
@@ -213,9 +265,33 @@ impl Connections {
 }
 
 impl Open {
-    fn new(report: &Report) -> Self {
-        let written = Written { updated_ns: report.started_ns, ..Written::default() };
-        Self { written: [written; CADENCES_MAX], reported: [(0, 0); 2] }
+    /// A connection that is spoken of for the first time. If its first report went to an earlier daemon, that one
+    /// has written all that was told before.
+    fn new(report: &Report, base: u32) -> Self {
+        let mut written = Written { updated_ns: report.started_ns, ..Written::default() };
+        let told = report.directions.map(|side| (side.reported_packets, side.reported_bytes));
+        if report.number > 1 {
+            for (side, (packets, bytes)) in written.sides.iter_mut().zip(told) {
+                *side = Side { packets, bytes, first_ns: 0, number: base, seen: packets > 0 };
+            }
+        }
+        Self { written: [written; CADENCES_MAX], reported: told, told }
+    }
+
+    fn held(&self, cadences: &[usize]) -> Told {
+        let side = |at: usize| {
+            let (packets, bytes) = self.told.get(at).copied().unwrap_or_default();
+            cadences.iter().filter_map(|cadence| self.written.get(*cadence)?.sides.get(at)).fold(
+                (0, 0),
+                |most: (u64, u64), side| {
+                    let not_written = packets.saturating_sub(side.packets);
+                    (most.0.max(not_written), most.1.max(bytes.saturating_sub(side.bytes)))
+                },
+            )
+        };
+        let (up, down) = (side(0), side(1));
+        let packets = up.0 + down.0;
+        Told { records: u64::from(packets > 0), packets, bytes: up.1 + down.1 }
     }
 }
 

@@ -12,7 +12,7 @@ mod flow;
 
 pub use cadence::Cadence;
 
-use flowlog_abi::{REPORT_ALONE, REPORT_END, REPORT_FLOW, Report};
+use flowlog_abi::{REPORT_ALONE, REPORT_APART, REPORT_END, REPORT_FLOW, Report, Told};
 use zerocopy::FromBytes;
 
 use crate::clock::Clock;
@@ -88,6 +88,25 @@ impl Decoder {
         }
     }
 
+    /// Goes on with the tables of earlier daemons, `before` of them: what they were told is not told again.
+    pub const fn go_on(&mut self, before: u64) {
+        self.connections.go_on(before);
+    }
+
+    /// What the kernel has told and no record says yet, since no task's cadence has asked for one.
+    #[must_use]
+    pub fn held(&self) -> Told {
+        self.connections.held()
+    }
+
+    /// Another daemon will go on with a connection, which stands in the table like this: whatever was told of it and is
+    /// in no record yet comes into `out`.
+    pub fn suspend(&mut self, report: &Report, clock: Clock, out: &mut Flows) {
+        if flow::sound(report) {
+            self.connections.suspend(report, clock, out);
+        }
+    }
+
     /// An empty set of flows, one list for each cadence.
     #[must_use]
     pub fn flows(&self) -> Flows {
@@ -127,10 +146,12 @@ impl Decoder {
                 self.counts.reported_bytes += length;
                 self.connections.end(&report, flow::closed(&report), clock, out);
             }
-            REPORT_ALONE => {
+            REPORT_ALONE | REPORT_APART => {
                 self.counts.alone_packets += packets;
                 self.counts.alone_bytes += length;
-                self.connections.alone(&report, clock, out);
+                let full = report.what == REPORT_ALONE;
+                let reason = if full { EndReason::TableFull } else { EndReason::Alone };
+                self.connections.alone(&report, reason, clock, out);
             }
             _ => {
                 self.counts.malformed += 1;

@@ -54,6 +54,8 @@ pub enum EndReason {
     Idle,
     /// No place in the kernel's table; this packet stands alone.
     TableFull,
+    /// It came while its connection's entry was being taken out of the table; this packet stands alone.
+    Alone,
     /// The interface is no longer watched.
     Unwatched,
     /// flowlog stopped (or the capture that was replayed is at its end).
@@ -90,6 +92,7 @@ impl EndReason {
             Self::Rst => "rst",
             Self::Idle => "idle",
             Self::TableFull => "table_full",
+            Self::Alone => "alone",
             Self::Unwatched => "unwatched",
             Self::Shutdown => "shutdown",
         }

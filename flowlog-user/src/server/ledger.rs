@@ -125,31 +125,39 @@ impl Books {
     pub fn sums(&self) -> Vec<Sum> {
         let (capture, decode) = (&self.capture, &self.decode);
         let packets = self.packets();
+        // Of tables that outlive a process the counters go back to before this one.
+        let ended = if capture.continues {
+            (capture.before.ended.packets, capture.before.ended.bytes)
+        } else {
+            (capture.ended_packets, capture.ended_bytes)
+        };
         let mut sums = seen(&packets).to_vec();
         sums.extend([
             sum(
                 "packets counted in the table",
                 packets.counted.packets,
-                capture.kernel.reported_packets + capture.ended_packets + capture.table_packets,
+                capture.kernel.reported_packets + ended.0 + capture.table_packets,
             ),
             sum(
                 "bytes counted in the table",
                 packets.counted.bytes,
-                capture.kernel.reported_bytes + capture.ended_bytes + capture.table_bytes,
+                capture.kernel.reported_bytes + ended.1 + capture.table_bytes,
             ),
             sum(
                 "records sent through the ring",
-                capture.kernel.ring_records,
-                decode.decoded + decode.malformed,
+                capture.kernel.ring_records + capture.before.other.records,
+                capture.before.ring.records + decode.decoded + decode.malformed,
             ),
             sum(
                 "packets reported through the ring",
-                capture.kernel.reported_packets,
-                decode.reported_packets,
+                capture.kernel.reported_packets + packets.alone.packets + capture.before.other.packets,
+                capture.before.ring.packets + decode.reported_packets + decode.alone_packets,
             ),
-            sum("packets reported alone", packets.alone.packets, decode.alone_packets),
             sum("packets in last reports", capture.ended_packets, decode.ended_packets),
         ]);
+        if !capture.continues {
+            sums.push(sum("packets reported alone", packets.alone.packets, decode.alone_packets));
+        }
         if let Some(recorded) = self.recorded {
             sums.push(sum("lines of recorded events", recorded.lines, recorded.taken + recorded.malformed));
         }
@@ -198,6 +206,7 @@ impl Books {
         }
         serde_json::json!({
             "closes": sums.iter().all(Sum::closes),
+            "continues": self.capture.continues,
             "connections": kernel.connections,
             "packets": self.packets(),
             "hooks": hooks,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::running::{Order, STOPPED, Shared};
+use super::running::{Earlier, Order, STOPPED, Shared};
 use super::writers::{Next, Work};
 use crate::clock::wall_ns;
 use crate::metrics::TaskCounters;
@@ -149,6 +149,11 @@ impl Desk {
     fn note(&mut self) {
         if let Ok(writer) = &mut self.writer {
             self.before.note(writer, &self.shared.counters);
+            let earlier =
+                std::mem::take(&mut *self.shared.earlier.lock().unwrap_or_else(PoisonError::into_inner));
+            for Earlier { records, first_ns, last_ns, reason } in earlier {
+                writer.note_lost(Place::Restart, records, first_ns, last_ns, &reason);
+            }
         }
     }
 

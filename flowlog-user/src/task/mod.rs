@@ -25,5 +25,5 @@ pub use condition::{Condition, ConditionKind, Conditions};
 pub use keys::{KEYS, Key, is_hubbles_key, is_own_key};
 pub use plan::{Claims, Plan, Planned, rules};
 pub use rate::RateLimit;
-pub use running::{Closing, Finished, Overflow, Running};
+pub use running::{Closing, Earlier, Finished, Overflow, Running};
 pub use spec::{Phase, Spec};

@@ -34,6 +34,8 @@ pub(super) struct Shared {
     pub(super) reshape: Mutex<Option<Spec>>,
     /// Why it stops, for the task's last line.
     pub(super) reason: OnceLock<&'static str>,
+    /// Losses before this process, for the file to tell.
+    pub(super) earlier: Mutex<Vec<Earlier>>,
     /// Records come from a replay, which has all the time there is.
     pub(super) patient: AtomicBool,
     /// It is gone for good.
@@ -41,6 +43,19 @@ pub(super) struct Shared {
     queue: Mutex<Queue>,
     /// The queue has become shorter, or the task has stopped.
     moved: Condvar,
+}
+
+/// Records that a daemon before this one lost.
+#[derive(Clone, Debug)]
+pub struct Earlier {
+    /// At most so many.
+    pub records: u64,
+    /// From when on, nanoseconds since the Unix epoch.
+    pub first_ns: i64,
+    /// Until when.
+    pub last_ns: i64,
+    /// In words.
+    pub reason: String,
 }
 
 #[derive(Debug, Default)]
@@ -105,6 +120,7 @@ impl Running {
             counters,
             reshape: Mutex::default(),
             reason: OnceLock::new(),
+            earlier: Mutex::default(),
             patient: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             queue: Mutex::default(),
@@ -125,6 +141,12 @@ impl Running {
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.shared.name
+    }
+
+    /// Has the file tell of what was lost before this process began.
+    pub fn note_lost(&self, lost: Earlier) {
+        self.shared.earlier.lock().unwrap_or_else(PoisonError::into_inner).push(lost);
+        self.post.wake();
     }
 
     /// The task's counters.

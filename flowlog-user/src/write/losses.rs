@@ -12,9 +12,11 @@ pub enum Place {
     File,
     /// The task asks for no more a second.
     RateLimit,
+    /// A daemon took them from the kernel and was killed before they were in the file.
+    Restart,
 }
 
-const PLACES: [Place; 3] = [Place::Queue, Place::File, Place::RateLimit];
+const PLACES: [Place; 4] = [Place::Queue, Place::File, Place::RateLimit, Place::Restart];
 
 impl Place {
     const fn name(self) -> &'static str {
@@ -22,6 +24,7 @@ impl Place {
             Self::Queue => "queue",
             Self::File => "file",
             Self::RateLimit => "rate limit",
+            Self::Restart => "restart",
         }
     }
 }

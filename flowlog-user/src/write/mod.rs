@@ -14,6 +14,7 @@ mod finish;
 mod folder;
 mod gzip;
 mod live;
+mod lock;
 mod losses;
 mod mend;
 mod name;
@@ -35,6 +36,7 @@ mod writer;
 
 pub use beside::create_beside;
 pub use error::Error;
+pub use lock::{Lock, namespace_lock};
 pub use losses::Place;
 pub use roots::Roots;
 pub use salvage::Salvaged;

@@ -1,8 +1,10 @@
 //! One hook of one device: first in the TCX chain where the kernel has one, a clsact filter of our own otherwise.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use aya::Ebpf;
+use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions, TcError, TcHandle, qdisc_add_clsact};
 use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType, tc::NlOptions};
 use flowlog_abi::{hook, names};
@@ -11,6 +13,7 @@ use crate::record::Role;
 
 use super::bpf::{TcxChain, tcx_programs};
 use super::load::{load_programs, program, with_causes};
+use super::pins::{self, Pins};
 use super::roles::Framing;
 use super::{Error, HookKind};
 
@@ -32,7 +35,7 @@ impl Side {
         }
     }
 
-    const fn chain(self) -> TcxChain {
+    pub(super) const fn chain(self) -> TcxChain {
         match self {
             Self::Ingress => TcxChain::Ingress,
             Self::Egress => TcxChain::Egress,
@@ -57,16 +60,29 @@ pub(super) struct Target {
     pub(super) side: Side,
 }
 
-/// An attached hook; dropping it detaches.
+/// An attached hook; dropping it detaches, unless it is a pinned link.
 pub(super) struct Attached {
     pub(super) kind: HookKind,
     link: SchedClassifierLink,
+    /// Where the link is pinned.
+    pin: Option<PathBuf>,
+}
+
+/// What may be there already from a daemon before this one.
+pub(super) struct Before<'a> {
+    /// Its links.
+    pub(super) pins: Option<&'a Pins>,
+    /// Its filter at this hook: priority and handle.
+    pub(super) filter: Option<(u16, u32)>,
 }
 
 impl Attached {
     /// Detaches and says what went wrong (nothing, when the device is gone already).
     pub(super) fn detach(self) -> Result<(), String> {
         use aya::programs::links::Link as _;
+        if let Some(pin) = &self.pin {
+            pins::remove(pin);
+        }
         match self.link.detach() {
             Err(error) if is_gone(&error) => Ok(()),
             // Someone removed our filter, or the clsact qdisc with it.
@@ -74,13 +90,29 @@ impl Attached {
             result => result.map_err(|error| with_causes(&error)),
         }
     }
+
+    /// Leaves it as it is, for the next daemon: a pinned link, or a filter that this one could find again.
+    pub(super) fn leave(self) {
+        match self.kind {
+            HookKind::Tcx => drop(self.link),
+            HookKind::Clsact => std::mem::forget(self.link),
+        }
+    }
 }
 
 /// Attaches one hook. `allowed` says which kinds may be tried; a kernel without TCX is remembered there.
-pub(super) fn attach(ebpf: &mut Ebpf, target: &Target, allowed: &mut Kinds) -> Result<Attached, Error> {
+pub(super) fn attach(
+    ebpf: &mut Ebpf,
+    target: &Target,
+    allowed: &mut Kinds,
+    before: &Before<'_>,
+) -> Result<Attached, Error> {
     check_name(target)?;
     load_programs(ebpf, &BTreeSet::from([program_name(target)]))?;
     let program = program(ebpf, program_name(target))?;
+    if let Some(attached) = resume(program, target, *allowed, before)? {
+        return Ok(attached);
+    }
     let attached = if allowed.tcx {
         match attach_tcx(program, target) {
             Err(error) if allowed.clsact && lacks_tcx(&error) => {
@@ -108,7 +140,69 @@ pub(super) fn attach(ebpf: &mut Ebpf, target: &Target, allowed: &mut Kinds) -> R
     if attached.kind == HookKind::Tcx {
         check_position(program, target);
     }
-    Ok(attached)
+    match before.pins {
+        Some(pins) if attached.kind == HookKind::Tcx => pin(attached, pins.link(target.ifindex, target.side)),
+        _ => Ok(attached),
+    }
+}
+
+/// Keeps a link beyond this process.
+fn pin(attached: Attached, path: PathBuf) -> Result<Attached, Error> {
+    let pinned = FdLink::try_from(attached.link)
+        .map_err(|error| with_causes(&error))
+        .and_then(|link| link.pin(&path).map_err(|error| with_causes(&error)))
+        .and_then(|link| {
+            SchedClassifierLink::try_from(FdLink::from(link)).map_err(|error| with_causes(&error))
+        });
+    match pinned {
+        Ok(link) => Ok(Attached { kind: HookKind::Tcx, link, pin: Some(path) }),
+        Err(reason) => Err(Error::Pin { path, reason }),
+    }
+}
+
+/// Puts our program in the place of the one that a daemon before this one left, in one step: no packet goes unseen.
+/// `None` where there is none, or none that may stay.
+fn resume(
+    program: &mut SchedClassifier,
+    target: &Target,
+    allowed: Kinds,
+    before: &Before<'_>,
+) -> Result<Option<Attached>, Error> {
+    let failed = |error: &dyn std::error::Error| Error::Attach {
+        name: target.name.clone(),
+        hook: format!("{}, in the place of an earlier flowlog's", target.side.name()),
+        reason: with_causes(error),
+    };
+    if let Some(pins) = before.pins
+        && pins.has_link(target.ifindex, target.side)
+    {
+        let path = pins.link(target.ifindex, target.side);
+        if !allowed.tcx {
+            pins::remove(&path);
+        } else if let Ok(link) = PinnedLink::from_pin(&path)
+            && let Ok(link) = SchedClassifierLink::try_from(FdLink::from(link))
+        {
+            match program.attach_to_link(link).and_then(|id| program.take_link(id)) {
+                Ok(link) => return Ok(Some(Attached { kind: HookKind::Tcx, link, pin: Some(path) })),
+                // The device went meanwhile.
+                Err(error) if os_error(&error) == Some(libc::ENOLINK) => pins::remove(&path),
+                Err(error) => return Err(failed(&error)),
+            }
+        }
+    }
+    let Some((priority, handle)) = before.filter else { return Ok(None) };
+    let attach_type = target.side.attach_type();
+    let link =
+        SchedClassifierLink::attached(&target.name, attach_type, priority, TcHandle::from(handle), None)
+            .map_err(|error| failed(&error))?;
+    if !allowed.clsact {
+        let _ = Attached { kind: HookKind::Clsact, link, pin: None }.detach();
+        return Ok(None);
+    }
+    let replaced = program.attach_to_link(link).and_then(|id| program.take_link(id));
+    replaced
+        .map(|link| Some(Attached { kind: HookKind::Clsact, link, pin: None }))
+        .map_err(|error| failed(&error))
 }
 
 /// What may be tried, and what has been found missing.
@@ -156,7 +250,7 @@ fn rustix_socket() -> Result<rustix::fd::OwnedFd, Error> {
 fn attach_tcx(program: &mut SchedClassifier, target: &Target) -> Result<Attached, ProgramError> {
     let options = TcAttachOptions::TcxOrder(LinkOrder::first());
     let id = program.attach_with_options(&target.name, target.side.attach_type(), options)?;
-    Ok(Attached { kind: HookKind::Tcx, link: program.take_link(id)? })
+    Ok(Attached { kind: HookKind::Tcx, link: program.take_link(id)?, pin: None })
 }
 
 fn attach_clsact(program: &mut SchedClassifier, target: &Target) -> Result<Attached, ProgramError> {
@@ -187,7 +281,7 @@ fn attach_filter(
 ) -> Result<Attached, ProgramError> {
     let options = TcAttachOptions::Netlink(NlOptions { priority, handle, classid: None });
     let id = program.attach_with_options(&target.name, target.side.attach_type(), options)?;
-    Ok(Attached { kind: HookKind::Clsact, link: program.take_link(id)? })
+    Ok(Attached { kind: HookKind::Clsact, link: program.take_link(id)?, pin: None })
 }
 
 /// Whether ours is the first program of the chain, and a warning if not.

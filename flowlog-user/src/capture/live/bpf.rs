@@ -1,6 +1,7 @@
 //! bpf(2) calls that aya does not have: batched look-ups, and a grace period that works on every kernel.
 #![expect(unsafe_code, reason = "raw system calls; each block says why it is sound")]
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -9,8 +10,15 @@ use flowlog_abi::{FlowEntry, FlowKey};
 // linux/bpf.h
 const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
+const BPF_MAP_GET_NEXT_KEY: libc::c_long = 4;
+const BPF_OBJ_GET: libc::c_long = 7;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_PROG_QUERY: libc::c_long = 16;
 const BPF_MAP_LOOKUP_BATCH: libc::c_long = 24;
+/// `enum bpf_link_type`.
+const BPF_LINK_TYPE_TCX: u32 = 11;
+/// Flag of an element's look-up: copy the value under the spin lock in it.
+const BPF_F_LOCK: u64 = 4;
 const BPF_MAP_TYPE_ARRAY: u32 = 2;
 const BPF_MAP_TYPE_ARRAY_OF_MAPS: u32 = 12;
 
@@ -36,6 +44,43 @@ struct UpdateAttributes {
     key: u64,
     value: u64,
     flags: u64,
+}
+
+/// The same for BPF_OBJ_GET.
+#[repr(C)]
+struct OpenAttributes {
+    path: u64,
+    fd: u32,
+    flags: u32,
+}
+
+/// The same for BPF_OBJ_GET_INFO_BY_FD.
+#[repr(C)]
+struct InfoAttributes {
+    fd: u32,
+    length: u32,
+    info: u64,
+}
+
+/// The beginning of `struct bpf_link_info` with the part for TCX links.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfo {
+    link_type: u32,
+    id: u32,
+    program: u32,
+    padding: u32,
+    ifindex: u32,
+    attach_type: u32,
+}
+
+/// As [`UpdateAttributes`], for BPF_MAP_GET_NEXT_KEY.
+#[repr(C)]
+struct NextAttributes {
+    map_fd: u32,
+    padding: u32,
+    key: u64,
+    next_key: u64,
 }
 
 /// The same for BPF_MAP_LOOKUP_BATCH.
@@ -113,10 +158,12 @@ pub(super) struct Slice {
 }
 
 /// Copies the next entries of the flow table into the buffers (as many as the shorter one holds). ENOSPC: a bucket
-/// holds more than that, so come again from the same cursor with larger ones.
+/// holds more than that, so come again from the same cursor with larger ones. `locked`: each entry under its lock, so
+/// that none is seen in the middle of becoming another connection's.
 pub(super) fn lookup_batch(
     map: BorrowedFd<'_>,
     from: Option<Cursor>,
+    locked: bool,
     keys: &mut [FlowKey],
     values: &mut [FlowEntry],
 ) -> io::Result<Slice> {
@@ -130,7 +177,7 @@ pub(super) fn lookup_batch(
         values: values.as_mut_ptr() as u64,
         count: u32::try_from(room).unwrap_or(u32::MAX),
         map_fd: number(map),
-        element_flags: 0,
+        element_flags: if locked { BPF_F_LOCK } else { 0 },
         flags: 0,
     };
     // SAFETY: a hash map's cursor is a u32; both buffers hold `count` elements of exactly the map's key and value
@@ -158,6 +205,48 @@ pub(super) fn tcx_programs(ifindex: u32, chain: TcxChain) -> io::Result<Vec<u32>
     unsafe { bpf(BPF_PROG_QUERY, &mut attributes) }?;
     ids.truncate(attributes.count as usize);
     Ok(ids)
+}
+
+/// Opens what is pinned at a path.
+pub(super) fn open_pinned(path: &CStr) -> io::Result<OwnedFd> {
+    let mut attributes = OpenAttributes { path: path.as_ptr() as u64, fd: 0, flags: 0 };
+    // SAFETY: the path ends with a zero byte and outlives the call.
+    let fd = unsafe { bpf(BPF_OBJ_GET, &mut attributes) }?;
+    // SAFETY: the kernel has just given this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Where a TCX link is attached: the device (0 when it is gone) and the chain. `None`: another kind of link.
+pub(super) fn tcx_link(link: BorrowedFd<'_>) -> io::Result<Option<(u32, u32)>> {
+    let mut info = LinkInfo::default();
+    let mut attributes = InfoAttributes {
+        fd: number(link),
+        length: u32::try_from(size_of::<LinkInfo>()).unwrap_or(0),
+        info: std::ptr::from_mut(&mut info) as u64,
+    };
+    // SAFETY: the kernel writes at most `length` bytes to `info`, which outlives the call and takes any bytes.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attributes) }?;
+    Ok((info.link_type == BPF_LINK_TYPE_TCX).then_some((info.ifindex, info.attach_type)))
+}
+
+/// How many elements a hash map holds whose keys are no longer than 256 bytes, whatever they mean; at most `most`.
+pub(super) fn count_elements(map: BorrowedFd<'_>, most: u32) -> io::Result<u32> {
+    let (mut key, mut next) = ([0_u64; 32], [0_u64; 32]);
+    for count in 0..most {
+        let mut attributes = NextAttributes {
+            map_fd: number(map),
+            padding: 0,
+            key: if count == 0 { 0 } else { key.as_mut_ptr() as u64 },
+            next_key: next.as_mut_ptr() as u64,
+        };
+        // SAFETY: both buffers have room for a key, by the contract above, and outlive the call.
+        match unsafe { bpf(BPF_MAP_GET_NEXT_KEY, &mut attributes) } {
+            Ok(_) => key = next,
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(count),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(most)
 }
 
 /// Waits until every program that was running has ended: the update of an element of an array of maps from userspace

@@ -1,4 +1,5 @@
 use std::io;
+use std::path::PathBuf;
 
 use flowlog_abi::LAYOUT_ID;
 
@@ -118,6 +119,14 @@ pub enum Error {
         /// What was tried.
         action: &'static str,
         /// The kernel's words.
+        reason: String,
+    },
+    /// The folder for pins is of no use.
+    #[error("cannot keep tables in {path}: {reason}")]
+    Pin {
+        /// Folder or pin.
+        path: PathBuf,
+        /// Why, and what to do.
         reason: String,
     },
     /// The kernel does not do what removal of entries relies on.

@@ -2,7 +2,7 @@
 
 use aya::Pod;
 use aya::maps::{MapData, PerCpuArray};
-use flowlog_abi::{Counters, Ledger, REASONS, names};
+use flowlog_abi::{Counters, Ledger, REASONS, SLOTS, names};
 use zerocopy::FromBytes;
 
 use super::Error;
@@ -18,6 +18,14 @@ pub(super) fn hook<const N: usize>(
 /// The ledger over all CPUs.
 pub(super) fn kernel<const N: usize>(map: &PerCpuArray<MapData, [u8; N]>) -> Result<Ledger, Error> {
     Ok(values::<Ledger, N>(map, 0, names::LEDGER)?.iter().fold(Ledger::default(), add_ledger))
+}
+
+/// Packets and layer-2 bytes reported alone, at all hooks.
+pub(super) fn alone<const N: usize>(map: &PerCpuArray<MapData, [u8; N]>) -> Result<(u64, u64), Error> {
+    (0..SLOTS).try_fold((0, 0), |(packets, bytes), slot| {
+        let counters = hook(map, slot)?;
+        Ok((packets + counters.alone_packets, bytes + counters.alone_bytes))
+    })
 }
 
 /// Packets by reason, those that occurred.

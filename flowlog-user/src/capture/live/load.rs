@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::{Program, ProgramError, SchedClassifier, TestRun as _, TestRunOptions};
 use aya::{Ebpf, EbpfLoader};
 use aya_log::EbpfLogger;
-use flowlog_abi::{Counters, FlowEntry, FlowKey, LAYOUT_ID, Ledger, names};
+use flowlog_abi::{Counters, FlowEntry, FlowKey, Kept, LAYOUT_ID, Ledger, names};
 
 use crate::clock;
 
-use super::rules::{Held, RuleMaps};
+use super::pins::Pins;
+use super::rules::RuleMaps;
 use super::tunnel_maps::TunnelMaps;
 use super::{Error, Options};
 
@@ -23,6 +24,9 @@ const TEST_BYTES: usize = 64;
 
 /// The flow table by key and entry bytes.
 pub(super) type FlowMap = HashMap<MapData, [u8; size_of::<FlowKey>()], [u8; size_of::<FlowEntry>()]>;
+
+/// The note of one daemon to the next.
+pub(super) type KeptMap = Array<MapData, [u8; size_of::<Kept>()]>;
 
 /// What stands in the kernel after loading, and the way to it.
 pub(super) struct Loaded {
@@ -41,9 +45,9 @@ pub(super) struct Loaded {
     pub(super) flush_log: Box<dyn FnMut() + Send>,
 }
 
-/// Loads everything and runs the self-test. Nothing is attached yet.
-pub(super) fn load(options: &Options) -> Result<Loaded, Error> {
-    let mut ebpf = load_object(options)?;
+/// Loads everything, onto the tables that are pinned if there are any, and runs the self-test. Nothing is attached yet.
+pub(super) fn load(options: &Options, pins: Option<&Pins>) -> Result<(Loaded, KeptMap), Error> {
+    let mut ebpf = load_object(options, pins)?;
     let mut first = BTreeSet::from([names::MARK_PROGRAM, names::SELF_TEST_PROGRAM]);
     first.extend(names::HANDOVER_PROGRAMS);
     load_programs(&mut ebpf, &first)?;
@@ -64,13 +68,23 @@ pub(super) fn load(options: &Options) -> Result<Loaded, Error> {
         _ => Err(std::io::Error::other("not a hash map")),
     }
     .map_err(|error| Error::map(names::FLOWS, "open", error))?;
+    let handover = take(&mut ebpf, names::HANDOVER)?;
+    if let Some(pins) = pins {
+        // Programs that stay when this process goes hand packets over through it, and the kernel empties an array of
+        // programs that no process has open and that has no name.
+        let path = pins.handover();
+        handover
+            .pin(&path)
+            .map_err(|error| Error::Pin { path: path.clone(), reason: with_causes(&error) })?;
+    }
     let mut tunnels = TunnelMaps::new(
         typed(take(&mut ebpf, names::TUNNELS)?, names::TUNNELS)?,
         typed(take(&mut ebpf, names::OWN_ADDRESSES)?, names::OWN_ADDRESSES)?,
-        typed(take(&mut ebpf, names::HANDOVER)?, names::HANDOVER)?,
+        typed(handover, names::HANDOVER)?,
     );
     tunnels.connect(&mut ebpf)?;
-    Ok(Loaded {
+    let kept = typed(take(&mut ebpf, names::KEPT)?, names::KEPT)?;
+    let loaded = Loaded {
         tunnels,
         ring: typed(take(&mut ebpf, names::RING)?, names::RING)?,
         flows: typed(flows, names::FLOWS)?,
@@ -79,39 +93,43 @@ pub(super) fn load(options: &Options) -> Result<Loaded, Error> {
         ledger: typed(take(&mut ebpf, names::LEDGER)?, names::LEDGER)?,
         reasons: typed(take(&mut ebpf, names::REASONS)?, names::REASONS)?,
         observed: typed(take(&mut ebpf, names::OBSERVED)?, names::OBSERVED)?,
-        rules: RuleMaps {
-            control: typed(take(&mut ebpf, names::CONTROL)?, names::CONTROL)?,
-            base: typed(take(&mut ebpf, names::RULES)?, names::RULES)?,
-            prefixes: typed(take(&mut ebpf, names::PREFIXES)?, names::PREFIXES)?,
-            ports: typed(take(&mut ebpf, names::PORTS)?, names::PORTS)?,
-            protocols: typed(take(&mut ebpf, names::PROTOCOLS)?, names::PROTOCOLS)?,
-            held: Held::nothing(),
-            generation: 0,
-        },
+        rules: RuleMaps::new(
+            typed(take(&mut ebpf, names::CONTROL)?, names::CONTROL)?,
+            typed(take(&mut ebpf, names::RULES)?, names::RULES)?,
+            typed(take(&mut ebpf, names::PREFIXES)?, names::PREFIXES)?,
+            typed(take(&mut ebpf, names::PORTS)?, names::PORTS)?,
+            typed(take(&mut ebpf, names::PROTOCOLS)?, names::PROTOCOLS)?,
+        )?,
         flush_log,
         ebpf,
-    })
+    };
+    Ok((loaded, kept))
 }
 
-fn load_object(options: &Options) -> Result<Ebpf, Error> {
+fn load_object(options: &Options, pins: Option<&Pins>) -> Result<Ebpf, Error> {
     let failed = |reason: String| Error::Load { what: "the eBPF object".into(), reason };
     let cpus = aya::util::nr_cpus().map_err(|(path, error)| failed(format!("{path}: {error}")))?;
     let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
     // Unique on this boot as long as no load makes more than 2^24 connections a second.
     let connection_base = (clock::monotonic_ns() / 1_000_000_000) << 24;
     let report_start = u32::from(options.report_start);
-    EbpfLoader::new()
+    let mut loader = EbpfLoader::new();
+    for (name, path) in pins.into_iter().flat_map(Pins::maps) {
+        loader.map_pin_path(name, path);
+    }
+    loader
         // No program is relocated against the kernel's types, and parsing them costs 11 MB; the object's own BTF,
         // which the spin lock in the flow table needs, is loaded in any case.
         .btf(None)
         .override_global(names::GLOBAL_ACTIVE_NS, &options.timeouts.active_ns, true)
+        .override_global(names::GLOBAL_REPORT_AGED, &u32::from(options.timeouts.aged), true)
         .override_global(names::GLOBAL_CONNECTION_BASE, &connection_base, true)
         .override_global(names::GLOBAL_REPORT_START, &report_start, true)
         .override_global(names::GLOBAL_OBSERVE_ALL, &u32::from(options.observe_all), true)
         .override_global(names::GLOBAL_CPUS, &cpus, true)
         .map_max_entries(names::FLOWS, options.table_entries)
         .map_max_entries(names::RING, options.ring_bytes)
-        .load(OBJECT)
+        .load(options.object.as_deref().unwrap_or(OBJECT))
         .map_err(|error| failed(with_causes(&error)))
 }
 

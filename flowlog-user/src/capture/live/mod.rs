@@ -8,12 +8,15 @@
 mod attach;
 mod bpf;
 mod error;
+mod keeping;
 mod ledger;
 mod links;
 mod load;
+mod memory;
 mod netlink;
 mod options;
 mod passages;
+mod pins;
 mod preflight;
 mod removal;
 mod roles;
@@ -31,21 +34,26 @@ use std::net::IpAddr;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use flowlog_abi::Report;
+use flowlog_abi::{Report, Told};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use zerocopy::FromBytes as _;
 
-use super::{CaptureLedger, Captured, Sink};
+use super::{Before, CaptureLedger, Captured, Sink};
 use crate::clock;
 use crate::record::rules::Rules;
 use crate::record::{Interface, Role};
 
 use bpf::GracePeriod;
+use keeping::{Keeper, told_by};
 use load::Loaded;
+use pins::Pins;
 use sweep::{Sweep, Totals};
 use watched::Watched;
 
 pub use error::Error;
-pub use options::{HookMode, Options};
+pub use keeping::Lost;
+pub use memory::Memory;
+pub use options::{HookMode, Options, Removal};
 pub use waker::Waker;
 
 /// Pause after a drain that found something.
@@ -90,7 +98,7 @@ pub struct InterfaceState {
     pub reason: Option<String>,
 }
 
-/// A running capture. Dropping it detaches everything; [`Self::stop`] also hands on what is left.
+/// A running capture. Dropping it detaches everything that is not pinned; [`Self::stop`] also hands on what is left.
 pub struct Live {
     // First, so that a drop detaches before the maps go.
     watched: Watched,
@@ -103,8 +111,20 @@ pub struct Live {
     /// Entries removed from the table.
     removed: u64,
     ended: Totals,
-    /// What the kernel tests connections by.
-    rules: Rules,
+    /// What the kernel tests connections by; not known of tables that were there before.
+    rules: Option<Rules>,
+    keeper: Keeper,
+    /// The tables were there before, and are yet to be looked at.
+    inherited: bool,
+    /// What earlier daemons took.
+    before: Told,
+    /// What this one took, from tables of other sizes too.
+    taken: Told,
+    /// What it read from the ring of other tables.
+    other: Told,
+    /// What earlier daemons took from the ring.
+    before_ring: Told,
+    lost: Option<Lost>,
     /// No program is left that tests by rules before these.
     rules_settled: bool,
     waker: Waker,
@@ -122,8 +142,12 @@ impl Live {
     /// Whatever is missing, refused or contradictory; nothing stays attached then.
     pub fn start(options: &Options) -> Result<Self, Error> {
         preflight::check()?;
-        let watched = Watched::choose(options)?;
-        let loaded = load::load(options)?;
+        let pins = options.pin.as_deref().map(|folder| Pins::open(folder, options)).transpose()?;
+        let inherited = pins.is_some();
+        let continued = pins.as_ref().is_some_and(|pins| pins.continued);
+        let watched = Watched::choose(options, pins)?;
+        let (loaded, kept) = load::load(options, watched.pins())?;
+        let keeper = Keeper::open(kept, watched.pins().is_some())?;
         let grace = GracePeriod::new().map_err(Error::GracePeriod)?;
         let mut live = Self {
             watched,
@@ -135,7 +159,14 @@ impl Live {
             ring_taken: 0,
             removed: 0,
             ended: Totals::default(),
-            rules: Rules::everything(), // as the programs do after loading
+            rules: (!continued).then(Rules::everything), // as the programs do after loading
+            keeper,
+            inherited,
+            before: Told::default(),
+            taken: Told::default(),
+            other: Told::default(),
+            before_ring: Told::default(),
+            lost: None,
             rules_settled: true,
             waker: Waker::new()?,
             stopped: false,
@@ -153,6 +184,7 @@ impl Live {
     ///
     /// When a map cannot be read or written; the capture should be stopped then.
     pub fn poll(&mut self, sink: Sink<'_>) -> Result<usize, Error> {
+        self.take_over_once(sink)?;
         let mut taken = self.drain(sink);
         (self.loaded.flush_log)();
         self.watched.keep_up(&mut self.loaded);
@@ -194,12 +226,20 @@ impl Live {
     }
 
     /// Detaches every hook, hands on what is in the ring, ends every connection that is in the table, and returns
-    /// the exact ledger.
+    /// the exact ledger. Where tables and links are pinned, everything goes on counting: only what is in the ring is
+    /// handed on, and the ledger is as of that moment.
     ///
     /// # Errors
     ///
     /// When a map cannot be read; everything is detached all the same.
     pub fn stop(&mut self, sink: Sink<'_>) -> Result<CaptureLedger, Error> {
+        if self.is_pinned() {
+            self.watched.leave_all();
+            self.take_over_once(sink)?;
+            self.drain(sink);
+            self.sweep.whole_totals(&self.loaded.flows_fd)?;
+            return self.ledger();
+        }
         self.watched.detach_all(&mut self.loaded);
         self.grace.wait().map_err(Error::GracePeriod)?;
         self.drain(sink);
@@ -230,6 +270,8 @@ impl Live {
             table_packets: self.sweep.unreported.packets,
             table_bytes: self.sweep.unreported.bytes,
             ring_taken: self.ring_taken,
+            before: Before { ring: self.before_ring, ended: self.keeper.now.ended, other: self.other },
+            continues: self.is_pinned(),
             stopped: self.stopped,
         })
     }
@@ -266,6 +308,9 @@ impl Live {
         while taken < room
             && let Some(record) = self.loaded.ring.next()
         {
+            if let Ok(report) = Report::read_from_bytes(&record) {
+                self.taken = self.taken.and(told_by(&report));
+            }
             sink(Captured::Bytes(&record));
             taken += 1;
         }

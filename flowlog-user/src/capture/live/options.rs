@@ -1,3 +1,6 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use flowlog_ebpf::Timeouts;
 
 use super::attach::Kinds;
@@ -50,6 +53,28 @@ pub struct Options {
     pub report_start: bool,
     /// What the tasks want: the kernel counts nothing else.
     pub rules: Rules,
+    /// No other flowlog watches this network namespace: what one left that was killed may be removed.
+    pub only: bool,
+    /// Folder in a BPF file system where tables and links outlive this process.
+    pub pin: Option<PathBuf>,
+    /// Nanoseconds in which the whole table is looked through for what is over.
+    pub sweep_ns: u64,
+    /// How entries leave the table.
+    pub removal: Removal,
+    /// The eBPF object, where it is not the one that this program carries.
+    pub object: Option<Arc<[u8]>>,
+}
+
+/// How entries leave the flow table. All but the first are wrong: they are there to show that the tests would notice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Removal {
+    /// Marked, and after a grace period read and deleted.
+    #[default]
+    Exact,
+    /// Marked, read and deleted: programs that saw the mark missing may still add.
+    WithoutGrace,
+    /// Read and deleted.
+    Unmarked,
 }
 
 impl Default for Options {
@@ -65,6 +90,11 @@ impl Default for Options {
             timeouts: Timeouts::default(),
             report_start: true,
             rules: Rules::everything(),
+            only: false,
+            pin: None,
+            sweep_ns: 1_000_000_000,
+            removal: Removal::Exact,
+            object: None,
         }
     }
 }

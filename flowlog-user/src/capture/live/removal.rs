@@ -2,13 +2,14 @@
 
 use aya::maps::MapError;
 use aya::programs::{TestRun as _, TestRunOptions};
-use flowlog_abi::{FlowEntry, FlowKey, names};
+use flowlog_abi::{FlowEntry, FlowKey, Told, names};
 use flowlog_ebpf::{Closed, closed, expired, report};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
+use super::keeping::told_by;
 use super::load::{FlowMap, program, with_causes};
 use super::sweep::Totals;
-use super::{Error, Live, ledger};
+use super::{Error, Live, Removal, ledger};
 use crate::capture::{Captured, Sink};
 use crate::record::EndReason;
 
@@ -24,27 +25,61 @@ impl Live {
         let live = kernel.connections.saturating_sub(kernel.reopened + self.removed);
         let (watched, timeouts) = (&self.watched, &self.options.timeouts);
         let some_left = watched.some_left();
-        let over = self.sweep.slice(&self.loaded.flows_fd, live, now_ns, |key, entry| {
-            if some_left && watched.all_left(entry) {
-                Some(EndReason::Unwatched)
-            } else {
-                expired(key, entry, now_ns, timeouts).then_some(EndReason::Idle)
-            }
-        })?;
+        let pass_ns = self.options.sweep_ns;
+        let over = self.sweep.slice(
+            &self.loaded.flows_fd,
+            live,
+            kernel.connections,
+            (now_ns, pass_ns),
+            |key, entry| {
+                if some_left && watched.all_left(entry) {
+                    Some(EndReason::Unwatched)
+                } else {
+                    expired(key, entry, now_ns, timeouts).then_some(EndReason::Idle)
+                }
+            },
+        )?;
         if over.is_empty() {
             return Ok(0);
         }
         let keys: Vec<FlowKey> = over.iter().map(|(key, _)| *key).collect();
-        for keys in keys.chunks(names::MARK_KEYS_MAX) {
-            self.mark(keys)?;
+        if self.options.removal != Removal::Unmarked {
+            for keys in keys.chunks(names::MARK_KEYS_MAX) {
+                self.mark(keys)?;
+            }
         }
-        // A program that saw a tag before it was taken away may still add, and report, until this returns.
-        self.grace.wait().map_err(Error::GracePeriod)?;
+        if self.options.removal == Removal::Exact {
+            // A program that saw a tag before it was taken away may still add, and report, until this returns.
+            self.grace.wait().map_err(Error::GracePeriod)?;
+        }
         let taken = self.drain(sink);
-        for (key, reason) in &over {
+        self.end_each(&over, sink)?;
+        Ok(taken)
+    }
+
+    /// Hands on the last reports of marked entries, after a grace period, and deletes them. A daemon that comes after
+    /// this one could not know of what is deleted, so that is noted before and after.
+    pub(super) fn end_each(&mut self, over: &[(FlowKey, EndReason)], sink: Sink<'_>) -> Result<(), Error> {
+        if self.is_pinned() {
+            let mut ending = Told::default();
+            for (key, _) in over {
+                if let Some(entry) = get(&self.loaded.flows, key)? {
+                    ending = ending.and(told_by(&report(key, &entry)));
+                }
+            }
+            self.keeper.now.ending = ending;
+            self.keeper.write()?;
+        }
+        for (key, reason) in over {
             self.end(key, *reason, sink)?;
         }
-        Ok(taken)
+        if self.is_pinned() {
+            let kept = &mut self.keeper.now;
+            kept.ended = kept.ended.and(kept.ending);
+            kept.ending = Told::default();
+            self.keeper.write()?;
+        }
+        Ok(())
     }
 
     /// Ends everything that is in the table. No hook is attached any more, so nothing needs to be marked.
@@ -54,10 +89,7 @@ impl Live {
         for key in &keys {
             self.end(key, EndReason::Shutdown, sink)?;
         }
-        let mut left = Totals::default();
-        self.sweep.whole(&self.loaded.flows_fd, |_, entry| left.add(Totals::unreported(entry)))?;
-        self.sweep.unreported = left;
-        Ok(())
+        self.sweep.whole_totals(&self.loaded.flows_fd)
     }
 
     /// Takes the tags away from the entries of these keys, so that no packet is added to them any more.
@@ -86,7 +118,9 @@ impl Live {
             Some(Closed::Rst) => EndReason::Rst,
             None => otherwise,
         };
-        sink(Captured::End(&report(key, &entry), reason));
+        let last = report(key, &entry);
+        sink(Captured::End(&last, reason));
+        self.taken = self.taken.and(told_by(&last));
         self.ended.add(Totals::unreported(&entry));
         self.removed += 1;
         self.loaded

@@ -36,10 +36,43 @@ pub(super) struct RuleMaps {
     pub(super) generation: u32,
 }
 
-impl Held {
-    pub(super) fn nothing() -> [Self; 2] {
-        [Self::default(), Self::default()]
+impl RuleMaps {
+    /// The maps as they are: new ones hold nothing; in those that an earlier daemon left stands what it asked for.
+    pub(super) fn new(
+        control: Array<MapData, u64>,
+        base: Array<MapData, [u8; BASE_BYTES]>,
+        prefixes: LpmTrie<MapData, [u8; 24], [u8; GROUPS_BYTES]>,
+        ports: HashMap<MapData, u32, [u8; GROUPS_BYTES]>,
+        protocols: Array<MapData, u64>,
+    ) -> Result<Self, Error> {
+        let mut held = [Held::default(), Held::default()];
+        for prefix in prefixes.keys() {
+            let prefix =
+                prefix.map_err(|error| Error::map(names::PREFIXES, "read rules", with_causes(&error)))?;
+            let (set, prefix) = prefix_of(&prefix);
+            held.get_mut(set).map(|held| held.prefixes.insert(prefix));
+        }
+        for port in ports.keys() {
+            let port = port.map_err(|error| Error::map(names::PORTS, "read rules", with_causes(&error)))?;
+            #[expect(clippy::cast_possible_truncation, reason = "the low half of the key is the port")]
+            held.get_mut((port >> 16) as usize & 1).map(|held| held.ports.insert(port as u16));
+        }
+        let word = control
+            .get(&0, 0)
+            .map_err(|error| Error::map(names::CONTROL, "read rules", with_causes(&error)))?;
+        #[expect(clippy::cast_possible_truncation, reason = "the low half of the word is the generation")]
+        let generation = word as u32;
+        Ok(Self { control, base, prefixes, ports, protocols, held, generation })
     }
+}
+
+/// Set and prefix of a key in the trie.
+fn prefix_of(key: &Key<[u8; 24]>) -> (usize, Prefix) {
+    let data = key.data();
+    let (set, bits) = data.split_at(size_of::<u64>());
+    let bits = bits.iter().fold(0, |bits: u128, byte| bits << 8 | u128::from(*byte));
+    let length = u8::try_from(key.prefix_len().saturating_sub(PREFIX_SET_BITS)).unwrap_or(0);
+    (usize::from(set.last().copied().unwrap_or(0) & 1), Prefix { length, bits })
 }
 
 impl Live {
@@ -52,7 +85,8 @@ impl Live {
     /// As [`Self::set_rules`].
     pub fn widen_rules(&mut self, rules: &Rules) -> Result<(), Error> {
         let rules = rules.in_order();
-        if self.rules.covers(&rules) { Ok(()) } else { self.switch_rules(rules) }
+        let enough = self.rules.as_ref().is_some_and(|own| own.covers(&rules));
+        if enough { Ok(()) } else { self.switch_rules(rules) }
     }
 
     /// Makes the kernel test connections by these rules, or by none if some task wants everything. Returns when no program
@@ -68,7 +102,7 @@ impl Live {
     /// When not even that can be said to the kernel, or there is no waiting for programs that run.
     pub fn set_rules(&mut self, rules: &Rules) -> Result<(), Error> {
         let rules = rules.in_order();
-        if rules != self.rules {
+        if self.rules.as_ref() != Some(&rules) {
             self.switch_rules(rules)?;
         }
         self.settle_rules()
@@ -99,7 +133,7 @@ impl Live {
             tracing::warn!(%error, "the kernel does not take the tasks' rules; it counts everything, which is filtered here");
             self.loaded.rules.pass_everything()?;
         }
-        self.rules = rules;
+        self.rules = Some(rules);
         Ok(())
     }
 }

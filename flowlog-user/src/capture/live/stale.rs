@@ -1,9 +1,7 @@
-//! Removes the clsact filters that a killed flowlog left behind, and nobody else's. (A TCX link goes with the
-//! process that held it.)
+//! Finds the clsact filters that an earlier flowlog left behind, and nobody else's: by program and map ids. (A TCX link
+//! that is not pinned goes with the process that held it.)
 
-use std::collections::HashSet;
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::collections::{BTreeMap, HashMap};
 
 use aya::maps::MapInfo;
 use aya::programs::links::Link as _;
@@ -20,38 +18,40 @@ use super::netlink::Netlink;
 /// TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS or _EGRESS).
 const PARENTS: [(Side, u32); 2] = [(Side::Ingress, 0xffff_fff2), (Side::Egress, 0xffff_fff3)];
 
-/// Held by each running flowlog of a network namespace, so that none takes a living one's filters for stale. An
-/// abstract socket belongs to the namespace and goes with the process.
-pub(super) struct Presence(#[expect(dead_code, reason = "held, not read")] Option<UnixListener>);
+/// Filters of a hook that are to be taken over: priority and handle.
+pub(super) type Filters = BTreeMap<(u32, Side), (u16, u32)>;
 
-/// Takes the namespace's mark if no other flowlog runs here, and only then removes what is stale.
-pub(super) fn clean(netlink: &mut Netlink, links: &Links) -> Presence {
-    let listener = SocketAddr::from_abstract_name("flowlog-capture")
-        .and_then(|address| UnixListener::bind_addr(&address));
-    match listener {
-        Ok(listener) => {
-            remove_stale(netlink, links);
-            Presence(Some(listener))
-        }
-        Err(error) => {
-            tracing::info!(%error, "another flowlog watches this network namespace, leaving all filters alone");
-            Presence(None)
-        }
+/// Removes the filters that killed daemons left, if no other flowlog runs here whose they could be, and gives those that
+/// count into the table with the number `table`: they are to be taken over.
+pub(super) fn clean(netlink: &mut Netlink, links: &Links, only: bool, table: Option<u32>) -> Filters {
+    let mut own = Filters::new();
+    if !only && table.is_none() {
+        return own;
     }
-}
-
-fn remove_stale(netlink: &mut Netlink, links: &Links) {
     let mut ours = None;
     for link in links.values() {
         for (side, parent) in PARENTS {
             for filter in filters(netlink, link, side, parent) {
                 // Programs are looked through only when some filter may be ours.
-                if ours.get_or_insert_with(our_programs).contains(&filter.program) {
+                let ours: &HashMap<u32, Vec<u32>> = ours.get_or_insert_with(our_programs);
+                let Some(maps) = ours.get(&filter.program) else { continue };
+                let known = (link.ifindex, side);
+                if table.is_some_and(|table| maps.contains(&table)) && !own.contains_key(&known) {
+                    own.insert(known, (filter.priority, filter.handle));
+                } else if only {
                     filter.remove(link);
                 }
             }
         }
     }
+    own
+}
+
+/// Removes a filter that was to be taken over, and is not.
+pub(super) fn remove(name: &str, side: Side, (priority, handle): (u16, u32)) -> Result<(), String> {
+    SchedClassifierLink::attached(name, side.attach_type(), priority, TcHandle::from(handle), None)
+        .map_err(|error| error.to_string())
+        .and_then(|filter| filter.detach().map_err(|error| error.to_string()))
 }
 
 struct Filter {
@@ -63,15 +63,7 @@ struct Filter {
 
 impl Filter {
     fn remove(&self, link: &Link) {
-        let removed = SchedClassifierLink::attached(
-            &link.name,
-            self.side.attach_type(),
-            self.priority,
-            TcHandle::from(self.handle),
-            None,
-        )
-        .map_err(|error| error.to_string())
-        .and_then(|filter| filter.detach().map_err(|error| error.to_string()));
+        let removed = remove(&link.name, self.side, (self.priority, self.handle));
         match removed {
             Ok(()) => tracing::info!(
                 interface = link.name,
@@ -135,14 +127,16 @@ fn is_ours(name: &str) -> bool {
     names::ETHERNET_PROGRAMS.contains(&name) || names::RAW_IP_PROGRAMS.contains(&name)
 }
 
-/// Ids of the programs with one of our names that also use our maps.
-fn our_programs() -> HashSet<u32> {
-    let mut ours = HashSet::new();
+/// The programs with one of our names that also use our maps: the ids of both.
+fn our_programs() -> HashMap<u32, Vec<u32>> {
+    let mut ours = HashMap::new();
     for program in loaded_programs() {
         match program {
             Ok(program) => {
-                if program.name_as_str().is_some_and(is_ours) && uses_our_maps(&program) {
-                    ours.insert(program.id());
+                if program.name_as_str().is_some_and(is_ours)
+                    && let Some(maps) = our_maps(&program)
+                {
+                    ours.insert(program.id(), maps);
                 }
             }
             Err(error) => {
@@ -158,15 +152,10 @@ fn our_programs() -> HashSet<u32> {
     ours
 }
 
-fn uses_our_maps(program: &ProgramInfo) -> bool {
-    let maps: Vec<_> = program
-        .map_ids()
-        .ok()
-        .flatten()
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|id| MapInfo::from_id(id).ok())
-        .collect();
+/// Ids of the program's maps, if ours are among them.
+fn our_maps(program: &ProgramInfo) -> Option<Vec<u32>> {
+    let ids = program.map_ids().ok().flatten().unwrap_or_default();
+    let maps: Vec<_> = ids.iter().filter_map(|id| MapInfo::from_id(*id).ok()).collect();
     let uses = |name: &str| maps.iter().any(|map| map.name_as_str() == Some(name));
-    uses(names::FLOWS) && uses(names::RING)
+    (uses(names::FLOWS) && uses(names::RING)).then_some(ids)
 }

@@ -14,6 +14,6 @@ impl Live {
     /// When the table cannot be read.
     pub fn standing(&self, mut each: impl FnMut(&Report)) -> Result<(), Error> {
         // A walk of its own: the regular one goes on where it was.
-        Sweep::default().whole(&self.loaded.flows_fd, |key, entry| each(&report(key, entry)))
+        Sweep::under_lock().whole(&self.loaded.flows_fd, |key, entry| each(&report(key, entry)))
     }
 }

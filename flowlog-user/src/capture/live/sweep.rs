@@ -13,9 +13,6 @@ use crate::record::EndReason;
 const SLICE_ENTRIES: usize = 4096;
 /// Slices that one pass is cut into at most.
 const SLICES_MAX: u64 = 20;
-/// Time of one pass.
-const PASS_NS: u64 = 1_000_000_000;
-
 /// Packets and layer-2 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
@@ -44,7 +41,15 @@ pub(super) struct Sweep {
     keys: Vec<FlowKey>,
     entries: Vec<FlowEntry>,
     due_ns: u64,
+    /// Entries are read under their locks.
+    locked: bool,
     pass: Totals,
+    /// Entries met in this pass.
+    met: usize,
+    /// How many connections had ever begun when a whole pass began that met none.
+    empty_at: Option<u64>,
+    /// The same of the pass that is under way.
+    began_at: u64,
     /// Unreported in the table as of the last whole pass.
     pub(super) unreported: Totals,
 }
@@ -56,33 +61,45 @@ fn cut(live: u64) -> (usize, u64) {
 }
 
 impl Sweep {
+    /// A walk that sees no entry in the middle of becoming another connection's.
+    pub(super) fn under_lock() -> Self {
+        Self { locked: true, ..Self::default() }
+    }
+
     pub(super) const fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.due_ns
     }
 
-    /// Looks at the next slice and gives what is over, and why. `live`: about how many entries there are.
+    /// Looks at the next slice and gives what is over, and why. `live`: about how many entries there are; `began`: how
+    /// many connections have ever begun, since an empty table is not looked at again before another has; `pass_ns`: the
+    /// time for all of them.
     pub(super) fn slice(
         &mut self,
         flows: impl AsFd,
         live: u64,
-        now_ns: u64,
+        began: u64,
+        (now_ns, pass_ns): (u64, u64),
         is_over: impl Fn(&FlowKey, &FlowEntry) -> Option<EndReason>,
     ) -> Result<Vec<(FlowKey, EndReason)>, Error> {
         let (entries, slices) = cut(live);
-        self.due_ns = now_ns + PASS_NS / slices;
-        if live == 0 && self.cursor.is_none() {
-            self.unreported = Totals::default();
-            return Ok(Vec::new());
+        self.due_ns = now_ns + pass_ns / slices;
+        if self.cursor.is_none() {
+            if self.empty_at == Some(began) {
+                return Ok(Vec::new());
+            }
+            (self.met, self.began_at) = (0, began);
         }
         self.grow(entries);
         let mut over = Vec::new();
-        let mut pass = self.pass;
+        let (mut pass, mut met) = (self.pass, self.met);
         self.next(&flows, |key, entry| {
+            met += 1;
             pass.add(Totals::unreported(entry));
             over.extend(is_over(key, entry).map(|reason| (*key, reason)));
         })?;
-        self.pass = pass;
+        (self.pass, self.met) = (pass, met);
         if self.cursor.is_none() {
+            self.empty_at = (met == 0).then_some(self.began_at);
             self.unreported = std::mem::take(&mut self.pass);
         }
         Ok(over)
@@ -104,9 +121,17 @@ impl Sweep {
         }
     }
 
+    /// Adds up what the whole table holds beyond what has been reported.
+    pub(super) fn whole_totals(&mut self, flows: impl AsFd) -> Result<(), Error> {
+        let mut left = Totals::default();
+        self.whole(flows, |_, entry| left.add(Totals::unreported(entry)))?;
+        self.unreported = left;
+        Ok(())
+    }
+
     fn next(&mut self, flows: impl AsFd, mut each: impl FnMut(&FlowKey, &FlowEntry)) -> Result<(), Error> {
         let slice = loop {
-            match lookup_batch(flows.as_fd(), self.cursor, &mut self.keys, &mut self.entries) {
+            match lookup_batch(flows.as_fd(), self.cursor, self.locked, &mut self.keys, &mut self.entries) {
                 Ok(slice) => break slice,
                 Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => self.grow(self.keys.len() * 2),
                 Err(error) => return Err(Error::map(names::FLOWS, "walk", error)),

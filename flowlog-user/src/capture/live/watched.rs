@@ -9,14 +9,15 @@ use flowlog_abi::{FlowEntry, NUMBER_MAX, observed, slot};
 use crate::capture::tunnels::TunnelMode;
 use crate::record::{Interface, Role};
 
-use super::attach::{Attached, Kinds, Side, Target, attach, program_name};
+use super::attach::{Attached, Before, Kinds, Side, Target, attach, program_name};
 use super::links::{self, Links};
 use super::load::{Loaded, load_programs};
 use super::netlink::{Changed, Netlink, Notifications};
 use super::passages::carriers;
+use super::pins::Pins;
 use super::roles::{framing, loops_back};
 use super::select::{Choice, Selection};
-use super::stale::{self, Presence};
+use super::stale;
 use super::{Error, HookKind, InterfaceState, Options};
 
 /// How long a gone interface's name is kept for records that still speak of it (the longest idle timeout, thrice).
@@ -58,12 +59,15 @@ pub(super) struct Watched {
     /// Notified, not listed yet.
     dirty: Changed,
     listed: Instant,
-    _presence: Presence,
+    /// Tables and links that stay.
+    pins: Option<Pins>,
+    /// Filters of an earlier daemon that count into our table.
+    filters: stale::Filters,
 }
 
 impl Watched {
     /// Lists, cleans up after a killed flowlog, chooses; nothing is attached yet.
-    pub(super) fn choose(options: &Options) -> Result<Self, Error> {
+    pub(super) fn choose(options: &Options, pins: Option<Pins>) -> Result<Self, Error> {
         let selection = Selection::new(options)?;
         // Before the first listing, so that nothing falls between the two.
         let notifications = Notifications::open().map_err(Error::Netlink)?;
@@ -72,7 +76,8 @@ impl Watched {
         let links = links::list(&mut netlink, &routes).map_err(Error::Netlink)?;
         let choice = selection.choose(&links);
         selection.check(&links, &choice)?;
-        let presence = stale::clean(&mut netlink, &links);
+        let table = pins.as_ref().and_then(Pins::table_id);
+        let filters = stale::clean(&mut netlink, &links, options.only, table);
         let mut watched = Self {
             netlink,
             notifications,
@@ -92,7 +97,8 @@ impl Watched {
             changes: 0,
             dirty: Changed::default(),
             listed: Instant::now(),
-            _presence: presence,
+            pins,
+            filters,
         };
         watched.queue_new();
         if watched.pending.is_empty() {
@@ -117,7 +123,33 @@ impl Watched {
                 Err(error) => return Err(error),
             }
         }
+        self.drop_unwatched(loaded);
         Ok(())
+    }
+
+    /// Takes away what an earlier daemon watched and this one does not.
+    fn drop_unwatched(&mut self, loaded: &mut Loaded) {
+        for ((ifindex, side), filter) in std::mem::take(&mut self.filters) {
+            let Some(link) = self.links.get(&ifindex) else { continue };
+            if let Err(error) = stale::remove(&link.name, side, filter) {
+                tracing::warn!(
+                    interface = link.name,
+                    side = side.name(),
+                    error,
+                    "cannot remove an earlier filter"
+                );
+            }
+        }
+        let Some(pins) = &self.pins else { return };
+        pins.keep_handover();
+        let hooks = self.devices.iter();
+        pins.keep_links(
+            hooks.flat_map(|(ifindex, device)| device.hooks.iter().map(|(side, _)| (*ifindex, *side))),
+        );
+        let observed: Vec<u32> = loaded.observed.keys().filter_map(Result::ok).collect();
+        for ifindex in observed.into_iter().filter(|ifindex| !self.devices.contains_key(ifindex)) {
+            let _ = loaded.observed.remove(&ifindex);
+        }
     }
 
     /// Takes notifications, lists again if there were any, and attaches at most one hook: each waits for a grace
@@ -261,7 +293,9 @@ impl Watched {
                 .insert(ifindex, value, 0)
                 .map_err(|error| Error::map(flowlog_abi::names::OBSERVED, "note an interface", error))?;
         }
-        let attached = attach(&mut loaded.ebpf, target, &mut self.kinds).inspect_err(|_| {
+        let filter = self.filters.remove(&(ifindex, target.side));
+        let before = Before { pins: self.pins.as_ref(), filter };
+        let attached = attach(&mut loaded.ebpf, target, &mut self.kinds, &before).inspect_err(|_| {
             self.pending.retain(|other| other.ifindex != ifindex);
             self.detach(ifindex, loaded);
         })?;
@@ -321,6 +355,19 @@ impl Watched {
         while let Some(ifindex) = self.devices.keys().next().copied() {
             self.detach(ifindex, loaded);
         }
+    }
+
+    /// Leaves every hook as it is, for the next daemon.
+    pub(super) fn leave_all(&mut self) {
+        self.pending.clear();
+        for (_, device) in std::mem::take(&mut self.devices) {
+            device.hooks.into_iter().for_each(|(_, attached)| attached.leave());
+        }
+    }
+
+    /// Tables and links that stay.
+    pub(super) const fn pins(&self) -> Option<&Pins> {
+        self.pins.as_ref()
     }
 
     /// Changes when an answer below does.

@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 
 use super::{Frame, Link};
 use crate::capture::tunnels::TunnelMode;
-use crate::capture::{CaptureLedger, Captured, Sink};
+use crate::capture::{Before, CaptureLedger, Captured, Sink};
 use crate::limits::TABLE_ENTRIES;
 use crate::record::EndReason;
 
@@ -168,7 +168,7 @@ impl Table {
         note_around(entry, direction, packet, around);
         self.counters.counted_packets += 1;
         self.counters.counted_bytes += bytes;
-        if wants_report(entry, direction, time_ns, self.timeouts.active_ns, self.report_start) {
+        if wants_report(entry, direction, time_ns, self.timeouts.spacing(), self.report_start) {
             let report = report(&key, entry);
             acknowledge(entry, &report);
             let (packets, bytes) = delta(&report);
@@ -240,6 +240,8 @@ impl Table {
         let pending = self.open.values().map(|(key, entry)| delta(&report(key, entry)));
         let (table_packets, table_bytes) = pending.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
         CaptureLedger {
+            before: Before::default(),
+            continues: false,
             hooks: vec![("capture".into(), "both", self.counters)],
             kernel: self.ledger,
             reasons: REASONS
