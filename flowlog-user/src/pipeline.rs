@@ -5,6 +5,7 @@
 //! once, and encoded once for each distinct mask and format, however many tasks share it.
 
 mod lane;
+mod leaving;
 mod lines;
 mod stage;
 
@@ -205,32 +206,9 @@ impl Pipeline {
             };
             places.push((cadence, place));
         }
-        let overflow = self.overflow;
         let staying: HashSet<String> = self.lanes.iter().map(|lane| lane.planned.spec.name.clone()).collect();
-        let leaving = before.into_values().map(|lane| {
-            let why = if lane.has_ended(wall_ns()) {
-                "the task's end has come"
-            } else {
-                "the task was removed or its file moved"
-            };
-            give_out(lane.kept.aggregator, &lane.running, overflow);
-            let name = &lane.planned.spec.name;
-            let stays =
-                staying.contains(name) || late.iter().any(|(_, planned, _)| planned.spec.name == *name);
-            let path = lane.planned.spec.file.live_path();
-            (path, if stays { lane.running.close_because(why) } else { lane.running.remove(why) })
-        });
-        let (awaited, closing): (Vec<_>, Vec<_>) = leaving
-            .partition(|(path, _)| late.iter().any(|(_, planned, _)| planned.spec.file.live_path() == *path));
-        let mut applied = Applied {
-            closing: closing.into_iter().map(|(_, closing)| closing).collect(),
-            failed: Vec::new(),
-        };
-        // Seldom: files change hands, so the one has to be closed before the other is opened.
-        while awaited.iter().any(|(_, closing)| !closing.is_done()) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        applied.closing.extend(awaited.into_iter().map(|(_, closing)| closing));
+        let closing = leaving::close(before, &staying, &late, self.overflow);
+        let mut applied = Applied { closing, failed: Vec::new() };
         for (at, planned, counters) in late {
             match open(&planned.spec, &self.roots, counters) {
                 Ok(running) => {

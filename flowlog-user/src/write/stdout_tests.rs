@@ -29,10 +29,12 @@ fn spec() -> Spec {
         age_max: None,
         free_percent_min: None,
         rotation_interval: None,
+        rotation_aligned: false,
         mode: 0o640,
         owner: Owner::default(),
         sync: Sync::None,
         on_full: OnFull::Drop,
+        on_end: super::super::OnEnd::Keep,
         definition: Definition::default(),
     }
 }
