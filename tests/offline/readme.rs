@@ -232,8 +232,12 @@ fn every_command_and_option_exists() -> Result<()> {
         ensure!(code == Some(0), "`flowlog {command}` does not exist: {help}");
         known.push_str(&help);
     }
+    // A command is a file, or a folder's mod.rs.
     let sources: Vec<String> = std::fs::read_dir(root().join("xtask/src"))?
-        .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok())
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            std::fs::read_to_string(if path.is_dir() { path.join("mod.rs") } else { path }).ok()
+        })
         .collect();
     let sources = sources.concat();
     let commands = subcommands(&text, "cargo xtask");

@@ -63,8 +63,9 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    const ALL: [Self; 6] =
-        [Self::Fin, Self::Rst, Self::Idle, Self::TableFull, Self::Unwatched, Self::Shutdown];
+    /// Every reason, by its number.
+    pub const ALL: [Self; 7] =
+        [Self::Fin, Self::Rst, Self::Idle, Self::TableFull, Self::Unwatched, Self::Shutdown, Self::Alone];
 
     /// The reason of a name.
     #[must_use]
@@ -72,10 +73,18 @@ impl EndReason {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
-    /// The number in protobuf's `Measured`.
+    /// The number in protobuf's `Measured`: written in files, so it never changes.
     #[must_use]
     pub const fn number(self) -> u64 {
-        self as u64 + 1
+        match self {
+            Self::Fin => 1,
+            Self::Rst => 2,
+            Self::Idle => 3,
+            Self::TableFull => 4,
+            Self::Unwatched => 5,
+            Self::Shutdown => 6,
+            Self::Alone => 7,
+        }
     }
 
     /// The reason of a number.

@@ -163,15 +163,7 @@ fn measured() -> String {
     };
     let event = |event: Event| (event.name(), event.number());
     let events = names(&[event(Event::Start), event(Event::Update), event(Event::End)]);
-    let reasons = [
-        EndReason::Fin,
-        EndReason::Rst,
-        EndReason::Idle,
-        EndReason::TableFull,
-        EndReason::Unwatched,
-        EndReason::Shutdown,
-    ];
-    let reasons = names(&reasons.map(|reason| (reason.name(), reason.number())));
+    let reasons = names(&EndReason::ALL.map(|reason| (reason.name(), reason.number())));
     let tunnels = names(&TunnelKind::ALL.map(|kind| (kind.name(), kind.number())));
     format!(
         "\n// What flowlog measured of one direction of a connection.\nmessage Measured {{\n  \
@@ -230,4 +222,24 @@ fn the_schema_is_published() {
                 import \"google/protobuf/any.proto\";\nimport \"google/protobuf/timestamp.proto\";\n\
                 import \"google/protobuf/wrappers.proto\";\n";
     published("flowlog.proto", &(head.to_owned() + &measured() + &proto.text()));
+}
+
+#[test]
+fn a_reason_that_is_written_can_be_read() {
+    // As the kernel's side and the capture make them; a number once given stays.
+    let numbers = [
+        (EndReason::Fin, 1),
+        (EndReason::Rst, 2),
+        (EndReason::Idle, 3),
+        (EndReason::TableFull, 4),
+        (EndReason::Unwatched, 5),
+        (EndReason::Shutdown, 6),
+        (EndReason::Alone, 7),
+    ];
+    for (reason, number) in numbers {
+        assert_eq!(reason.number(), number);
+        assert_eq!(EndReason::from_number(number), Some(reason));
+        assert_eq!(EndReason::from_name(reason.name()), Some(reason));
+    }
+    assert_eq!(EndReason::ALL, numbers.map(|(reason, _)| reason));
 }
