@@ -110,6 +110,40 @@ fn a_refused_file_is_told_and_leaves_the_node_ready() -> Result<()> {
     daemon.stop()?.check()
 }
 
+/// What never ran is told too: it has no task whose state could say so.
+#[test]
+fn a_new_file_that_is_refused_is_told_until_it_is_mended() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pair = Pair::new(false)?;
+    let files = folder.path().join("tasks");
+    std::fs::create_dir(&files)?;
+    let good = std::fs::read_to_string(tasks(folder.path(), EVERYTHING)?)?;
+    std::fs::write(files.join("good.yaml"), &good)?;
+    pair.near.run(&["ip", "link", "set", "lo", "up"])?;
+    let socket = folder.path().join("flowlog.sock");
+    let more = ["--listen", LISTEN, "--socket", socket.to_str().context("a plain path")?];
+    let daemon = Daemon::start(&pair.near, &files, &folder.path().join("logs"), &more)?;
+    assert!(status(folder.path())?.status.success());
+    let bad = files.join("new.yaml");
+    let other = good.replace("name: all", "name: other").replace("all.log", "other.log");
+    for text in [
+        other.replace("events:", "evnts:"),
+        format!(
+            "apiVersion: flowlog.io/v1\nkind: FlowLogs\n{}    where: {{source_pool: [nowhere]}}\n",
+            other.trim_start()
+        ),
+    ] {
+        std::fs::write(&bad, text)?;
+        until("the refusal", || Ok(!status(folder.path())?.status.success()))?;
+        let said = String::from_utf8_lossy(&status(folder.path())?.stdout).into_owned();
+        assert!(said.contains("NOT HEALTHY") && said.contains("new.yaml"), "{said}");
+        assert_eq!(ask_tcp(&pair, "/readyz")?.0, 200);
+        std::fs::write(&bad, &other)?;
+        until("health", || Ok(status(folder.path())?.status.success()))?;
+    }
+    daemon.stop()?.check()
+}
+
 #[test]
 fn silent_clients_take_places_for_seconds_and_nothing_else() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -259,6 +259,7 @@ impl Reload {
     /// Writes down what became of the tasks.
     fn settled(&mut self, before: &Wanted, failed: BTreeMap<String, String>, cause: Cause) {
         let now_ns = wall_ns();
+        *self.board.refused.lock().unwrap_or_else(PoisonError::into_inner) = self.config.wrong();
         let running = self.stage.running();
         for (name, task) in &self.known {
             let path = [("path", task.spec.file.live_path().to_string_lossy().into())];

@@ -372,6 +372,17 @@ impl Config {
         }
     }
 
+    /// Everything that is wrong at the moment, a line each: files, tasks and pools that are not in force as they stand.
+    #[must_use]
+    pub fn wrong(&self) -> Vec<String> {
+        match self.error() {
+            Some(Error::Invalid(problems) | Error::Unreadable(problems)) => {
+                problems.errors.iter().map(ToString::to_string).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Everything that is wrong at the moment, as an error; `None` when nothing is.
     #[must_use]
     pub fn error(&self) -> Option<Error> {

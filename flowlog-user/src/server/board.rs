@@ -60,6 +60,8 @@ pub struct Board {
     pub tasks: Arc<Mutex<TaskStates>>,
     /// Changes of the tasks.
     pub reloads: Arc<Reloads>,
+    /// What is not in force as it stands in the files, a line each: it may concern tasks that never ran.
+    pub refused: Mutex<Vec<String>>,
     views: Mutex<Views>,
 }
 

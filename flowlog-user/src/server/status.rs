@@ -16,6 +16,8 @@ use crate::task::Spec;
 
 /// Version of the status' own form; keys are only added within one.
 const FORM: u32 = 1;
+/// What is wrong in the files is named up to here.
+const REFUSED_MAX: usize = 20;
 const DAY_NS: i64 = 86_400_000_000_000;
 
 /// Why the daemon is not alive: nothing, one hopes.
@@ -58,6 +60,11 @@ fn wrong(board: &Board) -> Vec<String> {
         wrong.push(format!(
             "the ledger does not close: {imbalance} packets or records are in no counter or in two"
         ));
+    }
+    let refused = board.refused.lock().unwrap_or_else(PoisonError::into_inner);
+    wrong.extend(refused.iter().take(REFUSED_MAX).cloned());
+    if refused.len() > REFUSED_MAX {
+        wrong.push(format!("and {} more; `flowlog check` names all", refused.len() - REFUSED_MAX));
     }
     let states = board.tasks.lock().unwrap_or_else(PoisonError::into_inner);
     for (name, state) in states.iter().filter(|(_, state)| state.removed_ns.is_none()) {
