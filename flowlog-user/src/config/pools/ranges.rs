@@ -1,6 +1,6 @@
 //! CIDRs and ranges as texts.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::record::Block;
 use crate::tree::{Place, Problems, Tree};
@@ -67,6 +67,11 @@ fn parse_cidr(text: &str) -> Result<(Range, u32), String> {
     let address: IpAddr = address.parse().map_err(|_| wrong())?;
     let plain = length.parse::<u32>().ok().filter(|number| number.to_string() == length);
     let length = plain.filter(|length| *length <= bits(address)).ok_or_else(wrong)?;
+    if let Some(four) = mapped(address)
+        && let Some(length) = length.checked_sub(96)
+    {
+        return Err(format!("`{text}` is IPv4 written as IPv6, which no packet has; write {four}/{length}"));
+    }
     let host = u128::MAX.checked_shr(128 - bits(address) + length).unwrap_or(0);
     let number = number(address);
     if number & host != 0 {
@@ -82,6 +87,11 @@ fn parse_range(first: &str, last: &str) -> Result<Range, String> {
         text.parse::<IpAddr>().map_err(|_| format!("`{text}` is no IP address; {expected}"))
     };
     let (start, end) = (parse(first)?, parse(last)?);
+    if let (Some(start), Some(end)) = (mapped(start), mapped(end)) {
+        return Err(format!(
+            "`{first}-{last}` is IPv4 written as IPv6, which no packet has; write {start}-{end}"
+        ));
+    }
     if start.is_ipv4() != end.is_ipv4() {
         return Err(format!("`{first}-{last}` mixes IPv4 and IPv6; write a range of one of them"));
     }
@@ -89,6 +99,14 @@ fn parse_range(first: &str, last: &str) -> Result<Range, String> {
         return Err(format!("`{first}-{last}` ends before it begins; write {last}-{first}"));
     }
     Ok(Range { is_v4: start.is_ipv4(), ends: (number(start), number(end)) })
+}
+
+/// The IPv4 address that an IPv6 address stands for.
+const fn mapped(address: IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        IpAddr::V6(address) => address.to_ipv4_mapped(),
+        IpAddr::V4(_) => None,
+    }
 }
 
 const fn bits(address: IpAddr) -> u32 {
@@ -105,7 +123,7 @@ fn number(address: IpAddr) -> u128 {
 /// An address as text.
 pub(super) fn shown(is_v4: bool, number: u128) -> String {
     match u32::try_from(number) {
-        Ok(number) if is_v4 => std::net::Ipv4Addr::from_bits(number).to_string(),
+        Ok(number) if is_v4 => Ipv4Addr::from_bits(number).to_string(),
         _ => std::net::Ipv6Addr::from_bits(number).to_string(),
     }
 }
