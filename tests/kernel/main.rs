@@ -28,6 +28,7 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod site;
 mod stepping;
 mod topologies;
 mod tunnels;

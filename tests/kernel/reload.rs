@@ -407,7 +407,7 @@ fn a_killed_daemon_starts_again_with_what_was_accepted_last() -> Result<()> {
     drop(daemon);
     fs::write(bench.path("tasks").join("a.yaml"), "flowLogs: 7")?;
     let mut daemon = Daemon::spawn(&bench.pair.near, &bench.path("tasks"), &bench.path("logs"), &[])?;
-    daemon.wait_for("its tasks run as they were accepted last")?;
+    daemon.wait_for("what it held is in force as it was accepted last")?;
     daemon.wait_for("\"watching\"")?;
     udp(&bench.pair, format!("{FAR}:6200").parse()?, 10, 100)?;
     daemon.stop()?.check()?;
