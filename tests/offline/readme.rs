@@ -21,6 +21,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the project is there")
 }
 
+/// The pages whose examples are run.
+fn pages() -> [String; 2] {
+    let recipes = root().join("config/recipes/README.md");
+    [readme(), std::fs::read_to_string(recipes).expect("there are recipes")]
+}
+
 fn readme() -> String {
     std::fs::read_to_string(root().join("README.md")).expect("there is a README")
 }
@@ -109,7 +115,9 @@ fn what_is_marked_to_be_run_prints_what_is_shown() -> Result<()> {
     let bin = binary.parent().context("a folder")?.to_str().context("a plain path")?;
     let path = format!("{bin}:{}", std::env::var("PATH")?);
     let mut ran = 0;
-    for (_, block) in blocks(&readme(), "console").into_iter().filter(|(run, _)| *run) {
+    let pages = pages();
+    let marked = pages.iter().flat_map(|page| blocks(page, "console")).filter(|(run, _)| *run);
+    for (_, block) in marked {
         for (command, shown) in commands(&block) {
             let output = Command::new("sh")
                 .args(["-c", &format!("{{ {command}\n}} 2>&1")])
@@ -127,7 +135,7 @@ fn what_is_marked_to_be_run_prints_what_is_shown() -> Result<()> {
             ran += usize::from(command.starts_with("flowlog "));
         }
     }
-    ensure!(ran >= 4, "only {ran} commands were run; does the mark {RUN} still stand before the blocks?");
+    ensure!(ran >= 12, "only {ran} commands were run; does the mark {RUN} still stand before the blocks?");
     Ok(())
 }
 
@@ -139,6 +147,27 @@ fn every_task_file_shown_is_valid() -> Result<()> {
         let (code, said) = check(&text)?;
         ensure!(code == Some(0) && !said.contains("warning"), "{said}\n{text}");
     }
+    Ok(())
+}
+
+/// Each recipe is valid without a warning, tells what it is for, and is explained on the recipes' page.
+#[test]
+fn every_recipe_is_valid_and_told() -> Result<()> {
+    let folder = root().join("config/recipes");
+    let [_, page] = pages();
+    let mut told = 0;
+    for entry in std::fs::read_dir(&folder)? {
+        let path = entry?.path();
+        let name = path.file_name().context("a name")?.to_string_lossy().into_owned();
+        if name == "README.md" {
+            continue;
+        }
+        let (code, said) = flowlog(&["check", "--strict", path.to_str().context("a plain path")?])?;
+        ensure!(code == Some(0) && !said.contains("warning"), "{said}");
+        ensure!(page.contains(&format!("]({name})")), "{name} is not on the recipes' page");
+        told += 1;
+    }
+    ensure!(told >= 9, "only {told} recipes");
     Ok(())
 }
 

@@ -47,12 +47,28 @@ impl Content {
         self.input().read_bytes
     }
 
+    /// Where in the file the next byte stands.
+    pub(super) fn offset(&self) -> u64 {
+        self.input().offset()
+    }
+
     /// Where in the file the text comes from: its frame, or the byte behind what was taken.
     pub(super) fn place(&self) -> u64 {
         match self {
             Self::Zstd(_, frames) => frames.text_frame,
             other => other.input().offset(),
         }
+    }
+
+    /// Whether a piece of compressed content has begun and not ended.
+    pub(super) fn is_amid(&self) -> bool {
+        matches!(self, Self::Zstd(_, frames) if frames.is_amid())
+    }
+
+    /// At the end: whether an index is missing. `named`: the file's name says that flowlog finished it.
+    pub(super) fn lacks_index(&self, named: bool) -> bool {
+        let Self::Zstd(_, frames) = self else { return false };
+        !frames.is_indexed() && (frames.has_header || (named && !frames.is_foreign))
     }
 
     /// Whether text and file are the same bytes.

@@ -7,8 +7,8 @@ use super::content::Piece;
 use super::input::Input;
 use super::range::TimeRange;
 use crate::record::container::{
-    FRAME_HEAD_BYTES_MAX, FRAME_MAGIC, Index, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, TAIL_BYTES, frame_head,
-    payload_len,
+    FRAME_HEAD_BYTES_MAX, FRAME_MAGIC, Index, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, TAG_BYTES, TAIL_BYTES,
+    frame_head, is_header, is_sized, may_be_index, payload_len,
 };
 
 /// Bytes of an index that are read at most.
@@ -23,6 +23,12 @@ pub(super) struct Frames {
     wanted: Option<VecDeque<(u64, u64)>>,
     /// Where the frame begins that the last text came from.
     pub(super) text_frame: u64,
+    /// A header of flowlog's was seen.
+    pub(super) has_header: bool,
+    /// The first frame is one as `zstd FILE` makes them.
+    pub(super) is_foreign: bool,
+    /// What was passed last is a whole index.
+    indexed: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -44,7 +50,25 @@ impl Frames {
     pub(super) fn new(input: &mut Input, range: &TimeRange) -> io::Result<Self> {
         let wanted =
             if range.is_open() { None } else { index(input)?.and_then(|index| wanted(&index, range)) };
-        Ok(Self { decoder: Decoder::new()?, state: State::Between, wanted, text_frame: 0 })
+        Ok(Self {
+            decoder: Decoder::new()?,
+            state: State::Between,
+            wanted,
+            text_frame: 0,
+            has_header: false,
+            is_foreign: false,
+            indexed: false,
+        })
+    }
+
+    /// Whether a frame has begun and not ended.
+    pub(super) const fn is_amid(&self) -> bool {
+        matches!(self.state, State::Inside(_))
+    }
+
+    /// Whether what ends here has an index, as every file of flowlog's that was finished.
+    pub(super) const fn is_indexed(&self) -> bool {
+        self.wanted.is_some() || self.indexed
     }
 
     /// Decodes a piece. `growing`: an end in the midst of things is no damage.
@@ -90,8 +114,11 @@ impl Frames {
             return Ok(Some(Piece::End));
         }
         if head.starts_with(&FRAME_MAGIC) {
+            let is_sized = is_sized(head);
             self.decoder.reinit()?;
             self.state = State::Inside(start);
+            self.indexed = false;
+            self.is_foreign |= start == 0 && is_sized;
             return Ok(None);
         }
         if is_skippable(head)
@@ -99,6 +126,7 @@ impl Frames {
                 head.get(..SKIPPABLE_HEAD_BYTES).and_then(|head| head.split_last_chunk::<4>())
         {
             let end = start + SKIPPABLE_HEAD_BYTES as u64 + u64::from(u32::from_le_bytes(*len));
+            self.look(input, end - start)?;
             if input.skip_to(end)? {
                 let next = input.ready_for(FRAME_MAGIC.len())?;
                 // A damaged length leads into the midst of something.
@@ -116,6 +144,20 @@ impl Frames {
         }
         self.lose(input, start, "what stands here is no frame")?;
         Ok(None)
+    }
+
+    /// Looks at a skippable frame before it is passed over.
+    fn look(&mut self, input: &mut Input, bytes: u64) -> io::Result<()> {
+        let payload =
+            |frame: &[u8]| frame.get(SKIPPABLE_HEAD_BYTES..).map(<[u8]>::to_vec).unwrap_or_default();
+        let begin = payload(input.ready_for(SKIPPABLE_HEAD_BYTES + TAG_BYTES)?);
+        self.has_header |= is_header(&begin);
+        self.indexed = may_be_index(&begin) && bytes <= INDEX_BYTES_MAX && {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            let whole = input.ready_for(bytes)?.get(..bytes).map(payload);
+            whole.is_some_and(|whole| Index::parse(&whole).is_some())
+        };
+        Ok(())
     }
 
     /// The file ends within a frame: it was cut off, or a damaged length leads too far.

@@ -16,6 +16,10 @@ use super::stats::Stats;
 use super::{Damage, Error, Malformed, event, protobuf};
 use crate::record::Framing;
 
+/// What is said of a live file that ends in the midst of things.
+pub(super) const STILL: &str = "the file ends within a frame or record and nothing has written to it for minutes: it was cut \
+     off, or its writer is gone";
+
 /// What a flat line of ours begins with; Hubble has no such key.
 pub(super) const FLAT: &[u8] = b"{\"kind\":";
 
@@ -117,6 +121,15 @@ impl Group {
                         lines.growing = false;
                         continue;
                     }
+                    Step::End if lines.growing && lines.is_amid() && source.is_still() => {
+                        let at = lines.frame();
+                        damage.push(Damage {
+                            path: source.path.clone(),
+                            offset: at,
+                            end: at,
+                            what: STILL.into(),
+                        });
+                    }
                     Step::End => {}
                 }
             }
@@ -135,7 +148,11 @@ impl Group {
                 return Ok(Some((source, lines)));
             }
             match File::open(&source.path) {
-                Ok(file) => return Ok(Some((source, Lines::new(Input::file(file), false, self.range)))),
+                Ok(file) => {
+                    // What is no live file is one that has a finished one's name.
+                    let lines = Lines::new(Input::file(file), false, self.range).named();
+                    return Ok(Some((source, lines)));
+                }
                 Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => {
                     let what = "the file is gone, deleted since the folder was listed".into();
                     damage.push(Damage { path: source.path, offset: 0, end: 0, what });

@@ -4,7 +4,13 @@ use super::content::{Content, Piece};
 use super::input::Input;
 use super::range::TimeRange;
 use crate::record::Framing;
+use crate::record::container::{CRASHED, LEFT};
 use crate::record::format::{Head, RECORD_BYTES_MAX as LINE_BYTES_MAX, delimited_head, is_record};
+
+/// The last bytes of a file in which its last word is looked for.
+const NOTICE_BYTES: usize = 1 << 10;
+const NO_INDEX: &str =
+    "the file has no whole index at its end: it was cut off or damaged there, and records may be missing";
 
 /// What a file gives next.
 pub(super) enum Step {
@@ -23,6 +29,10 @@ pub(super) struct Lines {
     framing: Option<Framing>,
     /// Still being written: that its end is missing is no damage.
     pub(super) growing: bool,
+    /// Its name says that flowlog finished it.
+    named: bool,
+    /// The last record tells that the writer left without closing the file.
+    crashed: bool,
     text: Vec<u8>,
     taken: usize,
     /// The rest of an endless line is passed over.
@@ -41,6 +51,8 @@ impl Lines {
             content,
             framing: None,
             growing,
+            named: false,
+            crashed: false,
             text: Vec::new(),
             taken: 0,
             passing: false,
@@ -48,6 +60,17 @@ impl Lines {
             text_bytes: 0,
             frame: 0,
         }
+    }
+
+    /// A file whose name says that flowlog finished it.
+    pub(super) fn named(mut self) -> Self {
+        self.named = true;
+        self
+    }
+
+    /// Whether the file ends within a record or a frame.
+    pub(super) fn is_amid(&self) -> bool {
+        self.content.is_amid() || self.taken < self.text.len()
     }
 
     /// How records are told apart.
@@ -138,6 +161,10 @@ impl Lines {
     }
 
     fn read_on(&mut self) -> Option<Step> {
+        if self.taken > 0 {
+            let last = self.text.get(self.taken.saturating_sub(NOTICE_BYTES)..self.taken).unwrap_or_default();
+            self.crashed = [CRASHED, LEFT].iter().any(|why| holds(last, why.as_bytes()));
+        }
         self.text.drain(..self.taken);
         self.taken = 0;
         let before = self.text.len();
@@ -151,6 +178,11 @@ impl Lines {
             Ok(Piece::End) if self.growing => Some(Step::End),
             Ok(Piece::End) => {
                 self.ended = true;
+                if self.content.lacks_index(self.named) && !self.crashed {
+                    self.text.clear();
+                    let place = self.content.offset();
+                    return Some(Step::Damage(place, place, NO_INDEX.into()));
+                }
                 if self.text.is_empty() || self.passing {
                     return Some(Step::End);
                 }
@@ -200,6 +232,10 @@ fn whole(bytes: &[u8], ended: bool) -> Found {
         },
         Head::Short => Found::More,
     }
+}
+
+fn holds(text: &[u8], what: &[u8]) -> bool {
+    text.windows(what.len()).any(|window| window == what)
 }
 
 fn unreadable(error: &io::Error) -> String {

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use globset::Glob;
 
 use super::Error;
+use crate::clock::wall_ns;
 
 /// The shape of the time stamp in a finished file's name; `0` stands for a digit.
 const STAMP: &[u8; 20] = b"00000000T000000.000Z";
@@ -35,6 +36,8 @@ impl Source {
     }
 }
 
+/// Frames end after 30 s; a busy disk may take a while longer.
+const STILL_AFTER_S: i64 = 120;
 /// Stands for standard input.
 const STDIN: &str = "-";
 
@@ -141,6 +144,12 @@ fn is_log(path: &Path) -> bool {
 }
 
 impl Source {
+    /// Whether nothing has written to it for longer than any writer of flowlog's leaves a frame open.
+    pub(super) fn is_still(&self) -> bool {
+        let now_s = wall_ns() / 1_000_000_000;
+        fs::metadata(&self.path).is_ok_and(|found| now_s - found.mtime() > STILL_AFTER_S)
+    }
+
     /// What the files of a task have in common: their name without time, extension and compression.
     pub(super) fn log(&self) -> String {
         let (task, _) = place(&self.path.file_name().unwrap_or_default().to_string_lossy());

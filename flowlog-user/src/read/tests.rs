@@ -3,6 +3,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::{Damage, Error, Output, Request, Summary, ToLine, cat};
+use crate::record::container::{Frame, Index, header};
 
 pub(super) fn lines(range: std::ops::Range<u32>) -> String {
     range.map(line).collect()
@@ -32,6 +33,32 @@ pub(super) fn zstd(frames: &[String], open: bool) -> Vec<u8> {
     bytes
 }
 
+/// 2026-11-30T20:14:26Z, the second of every line here.
+pub(super) const SECOND_NS: i64 = 1_796_069_666_000_000_000;
+
+/// A file as the writer makes it: a header behind the first frame, an index at the end.
+pub(super) fn indexed(frames: &[String]) -> Vec<u8> {
+    let (mut bytes, mut index) = (Vec::new(), Index { task: "t".into(), frames: Vec::new() });
+    let mut count = 0;
+    for (at, frame) in frames.iter().enumerate() {
+        let lines = frame.lines().count() as u64;
+        let ns = |n: u64| SECOND_NS + i64::try_from(n).unwrap() * 1_000_000;
+        index.frames.push(Frame {
+            offset: bytes.len() as u64,
+            first_ns: ns(count),
+            last_ns: ns(count + lines - 1),
+            lines,
+        });
+        count += lines;
+        bytes.extend(zstd(std::slice::from_ref(frame), false));
+        if at == 0 {
+            bytes.extend(header("{}"));
+        }
+    }
+    bytes.extend(index.to_bytes());
+    bytes
+}
+
 pub(super) fn gzip(text: &str) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(text.as_bytes()).unwrap();
@@ -55,7 +82,7 @@ fn a_folder_gives_finished_and_live_files_of_every_kind_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let put = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
     put("a-20261130T201426.000Z-2.log.gz", &gzip(&lines(10..20)));
-    put("a-20261130T201426.000Z.log.zst", &zstd(&[lines(0..5), lines(5..10)], false));
+    put("a-20261130T201426.000Z.log.zst", &indexed(&[lines(0..5), lines(5..10)]));
     put("a-20261130T201426.100Z.log", lines(20..30).as_bytes());
     let open = zstd(&[lines(30..40), lines(40..50)], true);
     put("a.log.zst", &open);
@@ -71,6 +98,50 @@ fn a_folder_gives_finished_and_live_files_of_every_kind_in_order() {
     let live = dir.path().join("a.log.zst");
     assert_eq!(print(&[dir.path(), &live], Output::Json).0, lines(0..50));
     assert_eq!(print(&[&live], Output::Json).0, lines(30..50));
+}
+
+#[test]
+fn a_damaged_index_is_named_and_costs_no_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a-20261130T201426.000Z.log.zst");
+    let whole = indexed(&[lines(0..5), lines(5..10)]);
+    let frames_end = zstd(&[lines(0..5), lines(5..10)], false).len() + header("{}").len();
+    for at in frames_end..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x10;
+        fs::write(&path, bytes).unwrap();
+        let (text, summary) = print(&[&path], Output::Json);
+        assert_eq!(text, lines(0..10), "byte {at}");
+        assert!(!summary.damage.is_empty(), "byte {at}");
+    }
+    // Lines that others have compressed under such a name never had an index.
+    fs::write(&path, zstd::bulk::compress(lines(0..10).as_bytes(), 3).unwrap()).unwrap();
+    assert_eq!(print(&[&path], Output::Json).1.damage, []);
+}
+
+#[test]
+fn a_live_file_that_nobody_writes_ends_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log.zst");
+    let age = |path: &Path| {
+        let hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+        File::options().write(true).open(path).unwrap().set_modified(hour_ago).unwrap();
+    };
+    for (bytes, amid) in [
+        (zstd(&[lines(0..5), lines(5..10)], true), true),
+        (zstd(&[lines(0..5), lines(5..10)], false), false),
+        (lines(0..11).trim_end().as_bytes().to_vec(), true),
+        (lines(0..10).into_bytes(), false),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        let (text, summary) = print(&[&path], Output::Json);
+        assert_eq!((text, summary.damage), (lines(0..10), Vec::new()));
+        age(&path);
+        let (text, summary) = print(&[&path], Output::Json);
+        assert_eq!((text, summary.damage.len()), (lines(0..10), usize::from(amid)));
+        let verdicts = super::verify(std::slice::from_ref(&path)).unwrap();
+        assert_eq!(verdicts[0].damage.len(), usize::from(amid));
+    }
 }
 
 #[test]
@@ -101,22 +172,26 @@ fn a_cut_is_named_in_a_finished_file_and_expected_in_a_live_one() {
     let first = zstd(&parts[..1], false).len();
     let whole = zstd(&parts, false);
     let flushed = zstd(&parts, true).len();
-    for cut in 1..whole.len() {
-        let records = if cut >= flushed {
-            20
-        } else if cut >= first {
-            10
-        } else {
-            0
-        };
-        for path in [&live, &finished] {
+    let with_index = indexed(&parts);
+    let head =
+        with_index.windows(whole.len() - first).position(|bytes| bytes == &whole[first..]).unwrap() - first;
+    for (path, whole, head) in [(&live, &whole, 0), (&finished, &with_index, head)] {
+        for cut in 1..whole.len() {
+            let records = if cut >= flushed + head {
+                20
+            } else if cut >= first {
+                10
+            } else {
+                0
+            };
             fs::write(path, &whole[..cut]).unwrap();
             let (text, summary) = print(&[path], Output::Json);
             fs::remove_file(path).unwrap();
             assert!(lines(0..20).starts_with(&text), "cut at {cut}");
             assert!(text.len() >= lines(0..records).len(), "cut at {cut}: {records} records were flushed");
             assert!(text.is_empty() || text.ends_with('\n'));
-            let harmless = path == &live || cut == first;
+            // Also where a frame ends, since no index follows.
+            let harmless = path == &live;
             assert_eq!(summary.damage.is_empty(), harmless, "cut at {cut}: {:?}", summary.damage);
             if let [damage] = &summary.damage[..] {
                 assert!(damage.path == finished && damage.offset <= cut as u64);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::frames::index;
-use super::group::FLAT;
+use super::group::{FLAT, STILL};
 use super::input::Input;
 use super::lines::{Lines, Step};
 use super::range::TimeRange;
@@ -55,13 +55,19 @@ pub fn verify(paths: &[PathBuf]) -> Result<Vec<Verdict>, Error> {
             damage: Vec::new(),
         };
         // With an index it is finished, whatever its name.
-        read(&mut verdict, Lines::new(input, live && index.is_none(), TimeRange::default()), index.as_ref());
+        let lines = Lines::new(input, live && index.is_none(), TimeRange::default());
+        let lines = if live || source.is_stdin() { lines } else { lines.named() };
+        let ended = read(&mut verdict, lines, index.as_ref());
+        if let Some(at) = ended.filter(|_| live && source.is_still()) {
+            verdict.note(at, at, STILL.into());
+        }
         verdicts.push(verdict);
     }
     Ok(verdicts)
 }
 
-fn read(verdict: &mut Verdict, mut lines: Lines, index: Option<&Index>) {
+/// Where the last frame begins when the file ends in the midst of something.
+fn read(verdict: &mut Verdict, mut lines: Lines, index: Option<&Index>) -> Option<u64> {
     let mut line = Vec::new();
     let mut frames: Vec<(u64, u64)> = Vec::new();
     loop {
@@ -81,7 +87,8 @@ fn read(verdict: &mut Verdict, mut lines: Lines, index: Option<&Index>) {
             Step::End => break,
         }
     }
-    let Some(index) = index else { return };
+    let amid = lines.is_amid().then(|| lines.frame());
+    let Some(index) = index else { return amid };
     let told: Vec<_> = index.frames.iter().map(|frame| (frame.offset, frame.lines)).collect();
     if verdict.damage.is_empty() && told != frames {
         let at = told.iter().zip(&frames).find(|(a, b)| a != b).map_or(0, |(told, _)| told.0);
@@ -92,6 +99,7 @@ fn read(verdict: &mut Verdict, mut lines: Lines, index: Option<&Index>) {
             format!("the index tells of {} frames and other records than are there", told.len()),
         );
     }
+    amid
 }
 
 fn is_record(line: &[u8], framing: Framing) -> bool {

@@ -7,35 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::tests::{gzip, line, lines, print, request, zstd};
+use super::tests::{SECOND_NS, gzip, indexed, line, lines, print, request, zstd};
 use super::*;
 use crate::record::container::{Frame, Index, header};
-
-/// 2026-11-30T20:14:26Z, the second of every line here.
-const SECOND_NS: i64 = 1_796_069_666_000_000_000;
-
-/// A file as the writer makes it: a header behind the first frame, an index at the end.
-fn indexed(frames: &[String]) -> Vec<u8> {
-    let (mut bytes, mut index) = (Vec::new(), Index { task: "t".into(), frames: Vec::new() });
-    let mut count = 0;
-    for (at, frame) in frames.iter().enumerate() {
-        let lines = frame.lines().count() as u64;
-        let ns = |n: u64| SECOND_NS + i64::try_from(n).unwrap() * 1_000_000;
-        index.frames.push(Frame {
-            offset: bytes.len() as u64,
-            first_ns: ns(count),
-            last_ns: ns(count + lines - 1),
-            lines,
-        });
-        count += lines;
-        bytes.extend(zstd(std::slice::from_ref(frame), false));
-        if at == 0 {
-            bytes.extend(header("{}"));
-        }
-    }
-    bytes.extend(index.to_bytes());
-    bytes
-}
 
 fn many(frames: u32) -> Vec<String> {
     (0..frames).map(|i| lines(i * 10..(i + 1) * 10)).collect()
@@ -365,11 +339,11 @@ fn a_follower_sees_every_line_once_across_rotations() {
         out.wait_for(&lines(0..20));
         append(&live, &closed[open.len()..]);
         // More is written just before the file is finished, and two rotations pass at once.
-        append(&live, &zstd(&[lines(20..30)], false));
+        append(&live, &indexed(&[lines(20..30)]));
         finish(0);
-        append(&live, &zstd(&[lines(30..40)], false));
+        append(&live, &indexed(&[lines(30..40)]));
         finish(30);
-        append(&live, &zstd(&[lines(40..50)], false));
+        append(&live, &indexed(&[lines(40..50)]));
         out.wait_for(&lines(0..50));
         finish(40);
         append(&live, &indexed(&[lines(50..60)]));

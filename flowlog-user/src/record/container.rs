@@ -9,11 +9,19 @@ pub const SKIPPABLE_MAGIC: [u8; 4] = [0x55, 0x2a, 0x4d, 0x18];
 pub const SKIPPABLE_HEAD_BYTES: usize = 8;
 /// Bytes at the end of a file that say where its index begins.
 pub const TAIL_BYTES: usize = 12;
+/// Bytes that say what a skippable frame of flowlog's is.
+pub const TAG_BYTES: usize = 8;
 /// Bytes of a frame's head at most.
 pub const FRAME_HEAD_BYTES_MAX: usize = 18;
 
-const HEADER_TAG: &[u8; 8] = b"flowlogH";
-const INDEX_TAG: &[u8; 8] = b"flowlogI";
+/// What the last record of a file says that its writer left without closing it; a file with it has no index.
+pub const CRASHED: &str =
+    "flowlog ended without closing this file; what it had not written by then is missing";
+/// The same, where the daemon went on.
+pub const LEFT: &str = "the file was left after an error";
+
+const HEADER_TAG: &[u8; TAG_BYTES] = b"flowlogH";
+const INDEX_TAG: &[u8; TAG_BYTES] = b"flowlogI";
 const TAIL_TAG: &[u8; 8] = b"flowlogE";
 const INDEX_VERSION: u8 = 1;
 
@@ -45,6 +53,12 @@ pub fn header(json: &str) -> Vec<u8> {
     skippable(&[HEADER_TAG, json.as_bytes()].concat())
 }
 
+/// Whether the payload of a skippable frame that begins so is a header.
+#[must_use]
+pub fn is_header(payload: &[u8]) -> bool {
+    payload.starts_with(HEADER_TAG)
+}
+
 /// The JSON text of a header frame's payload; `None` for any other skippable frame.
 #[must_use]
 pub fn parse_header(payload: &[u8]) -> Option<&str> {
@@ -54,6 +68,12 @@ pub fn parse_header(payload: &[u8]) -> Option<&str> {
 fn skippable(payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     [&SKIPPABLE_MAGIC[..], &len.to_le_bytes(), payload].concat()
+}
+
+/// Whether a skippable frame that begins so is one of flowlog's that may hold an [`Index`].
+#[must_use]
+pub fn may_be_index(payload: &[u8]) -> bool {
+    payload.starts_with(INDEX_TAG)
 }
 
 impl Index {
@@ -131,6 +151,12 @@ pub fn frame_head(bytes: &[u8]) -> Option<(usize, bool)> {
         _ => 8,
     };
     Some((5 + usize::from(!single) + dictionary + size, descriptor & 0b100 != 0))
+}
+
+/// Whether a frame's head tells how much it holds: flowlog's never do, since they grow, and those of `zstd FILE` do.
+#[must_use]
+pub fn is_sized(head: &[u8]) -> bool {
+    head.get(FRAME_MAGIC.len()).is_some_and(|descriptor| descriptor >> 6 != 0 || descriptor & 0b10_0000 != 0)
 }
 
 /// From a block's three bytes: whether it is the frame's last, and the bytes that follow; `None` when it is none.

@@ -20,12 +20,6 @@ use crate::record::container::{
 };
 use crate::record::format::{Head, delimited_head};
 
-/// Why a file that is found at a start was not finished.
-pub(super) const CRASHED: &str =
-    "flowlog ended without closing this file; what it had not written by then is missing";
-/// Why a file was left by a daemon that goes on.
-pub(super) const LEFT: &str = "the file was left after an error";
-
 /// A block's size at most, as the format has it.
 const BLOCK_BYTES_MAX: usize = 128 << 10;
 /// Blocks begin with a number of three bytes: bit 0 for the last one, two bits for the kind (0 is uncompressed).

@@ -10,10 +10,11 @@ use super::super::finish::finish;
 use super::super::live::{Book, Fate};
 use super::super::losses::Place;
 use super::super::notice::{Loss, Notices};
-use super::super::{Compression, Error, OnFull, Spec, Sync, mend, repack};
+use super::super::{Compression, Error, OnFull, Spec, Sync, repack};
 use super::{Boundary, Pending, Trouble, Writer, open_live};
 use crate::clock::wall_ns;
 use crate::limits::{RETRY_MS, SYNC_MS, TROUBLE_LOG_MS};
+use crate::record::container::LEFT;
 use crate::record::container::{self, Index};
 use crate::record::{Format, rfc3339 as time};
 
@@ -30,7 +31,7 @@ impl Writer {
             self.names = names;
         }
         let (live, salvaged) =
-            open_live(&self.folder, &self.names, &self.spec, self.owner, &self.notices, mend::LEFT)?;
+            open_live(&self.folder, &self.names, &self.spec, self.owner, &self.notices, LEFT)?;
         if let Some(salvaged) = salvaged {
             let path = salvaged.path.display();
             tracing::warn!(%path, records = salvaged.records, "kept what an error left behind");

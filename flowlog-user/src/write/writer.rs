@@ -13,9 +13,10 @@ use super::notice::{Loss, Notices};
 use super::owner::Ids;
 use super::pieces::pieces;
 use super::salvage::{Salvaged, salvage};
-use super::{Compression, Error, OnEnd, OnFull, Roots, Spec, gzip, mend, period};
+use super::{Compression, Error, OnEnd, OnFull, Roots, Spec, gzip, period};
 use crate::clock::wall_ns;
 use crate::limits::{AGE_CHECK_MS, FIRST_FLUSH_MS, FLUSH_MS, FRAME_MS_MAX, WAITING_BYTES_MAX};
+use crate::record::container::CRASHED;
 use crate::record::{Format, rfc3339 as time};
 
 #[path = "output.rs"]
@@ -133,7 +134,7 @@ impl Writer {
             format: spec.format,
             encoder: spec.notices,
         };
-        let (live, salvaged) = open_live(&folder, &names, spec, owner, &notices, mend::CRASHED)?;
+        let (live, salvaged) = open_live(&folder, &names, spec, owner, &notices, CRASHED)?;
         folder.unlink(&names.unfinished())?;
         if matches!(spec.compression, Compression::Gzip { .. }) {
             gzip::tidy(&folder, &names)?;

@@ -15,6 +15,7 @@ use flowlog_user::read::{Output, Request, cat, verify};
 use flowlog_user::task::{Overflow, Running};
 use flowlog_user::write::{Chunk, Compression, Definition, OnEnd, OnFull, Owner, Roots, Spec, Sync};
 
+mod cut;
 mod disk;
 mod kill;
 mod minute;
