@@ -40,7 +40,7 @@ fn commands(text: &str) -> Vec<String> {
 
 /// Runs a command as a person would who has copied it.
 fn shell(command: &str) -> Result<String> {
-    let program = PathBuf::from(binary());
+    let program = binary();
     let folder = fs::canonicalize(&program)?.parent().context("a folder")?.to_owned();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
     let output = Command::new("sh").arg("-c").arg(command).env("PATH", path).current_dir("/").output()?;

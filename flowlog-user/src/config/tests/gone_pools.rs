@@ -159,6 +159,56 @@ fn a_bad_newer_version_of_a_pool_is_no_reason_to_remove_the_older_one() {
     assert!(config.tasks().is_empty() && refused(&config).contains("no pool `green` is defined"));
 }
 
+/// Keys of a task, and what is to be said of them.
+const VAIN: [(&str, Option<&str>); 12] = [
+    (
+        "includeFilters: [{source_label: ['pool:gren']}]",
+        Some("`pool:gren` matches nothing: no pool `gren` is defined; did you mean `green`?"),
+    ),
+    (
+        "excludeFilters: [{destination_label: ['pool:gren=reserved']}]",
+        Some("`pool:gren` matches nothing: no pool `gren` is defined; did you mean `green`?"),
+    ),
+    (
+        "includeFilters: [{source_label: ['!pool:red']}]",
+        Some("`pool:red` holds for every flow: no pool `red` is defined; expected one of blue, green, wide"),
+    ),
+    (
+        "includeFilters: [{source_label: ['pool:red notin (reserved)']}]",
+        Some("`pool:red` holds for every flow: no pool `red` is defined; expected one of blue, green, wide"),
+    ),
+    (
+        "includeFilters: [{source_label: ['pool:green=used']}]",
+        Some(
+            "`pool:green` matches nothing: the label of a pool has the value `reserved` or none, not `used`",
+        ),
+    ),
+    (
+        "includeFilters: [{source_label: ['pool:green>7']}]",
+        Some("`pool:green` matches nothing: the label of a pool has no number"),
+    ),
+    (
+        "includeFilters: [{source_label: ['pool:blue=reserved']}]",
+        Some("`pool:blue` matches nothing: no address is reserved in pool `blue`"),
+    ),
+    (
+        "includeFilters: [{source_label: ['pool:wide']}]",
+        Some(
+            "`pool:wide` matches nothing: no address belongs to pool `wide`: all of its own belong to other pools",
+        ),
+    ),
+    (
+        "where: {source_pool: [wide]}",
+        Some("no address belongs to pool `wide`: all of its own belong to other pools"),
+    ),
+    ("where: {destination_pool: ['!blue=reserved']}", Some("no address is reserved in pool `blue`")),
+    (
+        "includeFilters: [{source_label: ['pool:green', 'pool:green=reserved', 'pool:green in (reserved, x)']}]",
+        None,
+    ),
+    ("where: {source_pool: [green, '!green=reserved', blue]}", None),
+];
+
 #[test]
 fn what_no_pool_can_give_is_warned_of() {
     let pools = [
@@ -167,68 +217,14 @@ fn what_no_pool_can_give_is_warned_of() {
         own("wide", "{cidrs: [11.0.0.0/8]}"),
     ]
     .join("---\n");
-    let none = |name: &str, hint: &str| format!("no pool `{name}` is defined; {hint}");
-    let table = [
-        (
-            "includeFilters: [{source_label: ['pool:gren']}]",
-            Some(("`pool:gren` matches nothing: ", none("gren", "did you mean `green`?"))),
-        ),
-        (
-            "excludeFilters: [{destination_label: ['pool:gren=reserved']}]",
-            Some(("`pool:gren` matches nothing: ", none("gren", "did you mean `green`?"))),
-        ),
-        (
-            "includeFilters: [{source_label: ['!pool:red']}]",
-            Some(("`pool:red` holds for every flow: ", none("red", "expected one of blue, green, wide"))),
-        ),
-        (
-            "includeFilters: [{source_label: ['pool:red notin (reserved)']}]",
-            Some(("`pool:red` holds for every flow: ", none("red", "expected one of blue, green, wide"))),
-        ),
-        (
-            "includeFilters: [{source_label: ['pool:green=used']}]",
-            Some((
-                "`pool:green` matches nothing: ",
-                "the label of a pool has the value `reserved` or none, not `used`".into(),
-            )),
-        ),
-        (
-            "includeFilters: [{source_label: ['pool:green>7']}]",
-            Some(("`pool:green` matches nothing: ", "the label of a pool has no number".into())),
-        ),
-        (
-            "includeFilters: [{source_label: ['pool:blue=reserved']}]",
-            Some(("`pool:blue` matches nothing: ", "no address is reserved in pool `blue`".into())),
-        ),
-        (
-            "includeFilters: [{source_label: ['pool:wide']}]",
-            Some((
-                "`pool:wide` matches nothing: ",
-                "no address belongs to pool `wide`: all of its own belong to other pools".into(),
-            )),
-        ),
-        (
-            "where: {source_pool: [wide]}",
-            Some(("", "no address belongs to pool `wide`: all of its own belong to other pools".into())),
-        ),
-        (
-            "where: {destination_pool: ['!blue=reserved']}",
-            Some(("", "no address is reserved in pool `blue`".into())),
-        ),
-        (
-            "includeFilters: [{source_label: ['pool:green', 'pool:green=reserved', 'pool:green in (reserved, x)']}]",
-            None,
-        ),
-        ("where: {source_pool: [green, '!green=reserved', blue]}", None),
-    ];
-    for (keys, expected) in table {
+    for (keys, expected) in VAIN {
         let task = format!("flowLogs:\n- {{name: a, filePath: /l/a, {keys}}}\n");
         let folder = folder(&[("a.yaml", &task), ("p.yaml", &pools)]);
         let of_task = |problems: &[Problem]| -> Vec<String> {
             let mine = problems.iter().filter(|problem| problem.place.file.ends_with("a.yaml"));
             mine.map(|problem| problem.message.clone()).collect()
         };
-        let expected: Vec<String> = expected.into_iter().map(|(what, why)| format!("{what}{why}")).collect();
+        let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
         let loaded = load(&[folder.path().to_owned()]).unwrap();
         assert_eq!(of_task(&loaded.warnings), expected, "{keys}");
         // A daemon says it, too.

@@ -116,7 +116,7 @@ fn read(paths: &[PathBuf], folder: &Path) -> Result<Vec<Read>, Error> {
                 read.push(Read { file, text, content, is_asked });
             }
             Err(NoText::Unreadable(problem) | NoText::Wrong(problem)) if is_asked => {
-                problems.errors.push(problem)
+                problems.errors.push(problem);
             }
             Err(_) => {}
         }
