@@ -53,7 +53,7 @@ fn logging(verbose: bool, daemon: bool) {
     let level = if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let targets = Targets::new().with_default(LevelFilter::WARN).with_target("flowlog", level);
     let terminal = stderr().is_terminal();
-    let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let colour = terminal && cli::style::colours_are_wanted();
     let plain = terminal || !daemon;
     let text = plain.then(|| {
         tracing_subscriber::fmt::layer()

@@ -23,6 +23,7 @@ pub(crate) mod schema;
 mod serve;
 mod settling;
 pub(crate) mod status;
+pub(crate) mod style;
 mod summary;
 mod systemd;
 mod tasks;
