@@ -12,6 +12,7 @@ pub(crate) mod explain;
 mod flags;
 pub(crate) mod interfaces;
 mod live_line;
+pub(crate) mod logging;
 pub(crate) mod migrate;
 mod notes;
 pub(crate) mod open_files;
@@ -60,9 +61,8 @@ pub(crate) struct Flowlog {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Say more of what the daemon does.
-    #[arg(long, short, global = true, display_order = 900)]
-    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) log: logging::LogArgs,
 }
 
 /// The commands.
@@ -93,6 +93,16 @@ pub(crate) enum Command {
     Schema(schema::SchemaArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.
     Completions(completions::CompletionsArgs),
+}
+
+impl Command {
+    /// How much the command says beside its data.
+    pub(crate) const fn voice(&self) -> logging::Voice {
+        match self {
+            Self::Run(_) => logging::Voice::Daemon,
+            _ => logging::Voice::Command,
+        }
+    }
 }
 
 /// Text or JSON.

@@ -30,7 +30,7 @@ use super::privileged::Privileged;
 use super::reload::Reload;
 use super::serve::ServeArgs;
 use super::triggers::Triggers;
-use super::{Format, NodeArgs, confine, summary, systemd, tasks};
+use super::{Format, NodeArgs, confine, logging, summary, systemd, tasks};
 
 /// How long a stop may take before another signal cuts it short.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -310,6 +310,7 @@ async fn serve(
                 if control.failed.load(Ordering::Relaxed) {
                     break;
                 }
+                logging::tell_repeats();
                 if let Some(line) = &mut line {
                     line.show(control.seen());
                 }
