@@ -15,6 +15,7 @@ fn main() -> ExitCode {
     cli::open_files::raise();
     let outcome = match arguments.command {
         Command::Run(run) => cli::run::run(&run),
+        Command::Observe(observe) => cli::observe::observe(&observe),
         Command::Check(check) => cli::check::check(&check),
         Command::Cat(cat) => cli::cat::cat(&cat),
         Command::Verify(verify) => cli::verify::verify(&verify),

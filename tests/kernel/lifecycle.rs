@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use crate::end_to_end::{EVERYTHING, tasks};
 
 /// Programs of ours that are attached in a namespace: TCX as the kernel lists them, clsact as tc does.
-fn attached(netns: &Netns) -> Result<usize> {
+pub(crate) fn attached(netns: &Netns) -> Result<usize> {
     let filters =
         ["ingress", "egress"].map(|side| netns.run(&["tc", "filter", "show", "dev", INTERFACE, side]));
     let filters = filters.into_iter().filter_map(Result::ok).collect::<String>();
@@ -40,7 +40,7 @@ fn attached(netns: &Netns) -> Result<usize> {
 }
 
 /// Waits until `done` holds.
-pub(crate) fn until(what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
+fn until(what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
     let started = Instant::now();
     while !done()? {
         ensure!(started.elapsed() < PATIENCE, "{what} never came");

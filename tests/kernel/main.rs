@@ -5,7 +5,6 @@
 use flowlog_tests::{loaded, packets};
 
 mod adding_up;
-mod arrivals;
 mod bad_input;
 mod confined;
 mod counting;
@@ -14,11 +13,11 @@ mod end_to_end;
 mod fragments;
 mod framings;
 mod generations;
-mod guests;
 mod headers;
 mod lifecycle;
 mod loading;
 mod memory;
+mod observing;
 mod offloads;
 mod perf;
 mod pinned;
@@ -33,5 +32,4 @@ mod serving;
 mod stepping;
 mod topologies;
 mod tunnels;
-mod unchanged;
 mod versions;
