@@ -66,12 +66,18 @@ impl Folder {
         Err(Error::NotRegular { task: self.task.clone(), path: self.path.join(name) })
     }
 
-    /// Opens or creates the live file and locks it. Gives the file and its size.
-    pub(super) fn open_live(&self, name: &str, mode: u32, owner: Ids) -> Result<(File, u64), Error> {
+    /// Opens or creates the live file and locks it. Gives the file, its size, and whether it was there before.
+    pub(super) fn open_live(&self, name: &str, mode: u32, owner: Ids) -> Result<(File, u64, bool), Error> {
         // Non-blocking: opening a FIFO must not hang.
-        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
         for _ in 0..OPEN_TRIES {
-            let fd = self.open(name, flags, mode)?;
+            let was_there = self.exists(name);
+            let create = if was_there { OFlags::empty() } else { OFlags::CREATE | OFlags::EXCL };
+            let fd = match self.open(name, flags | create, mode) {
+                // Somebody made or took it in between.
+                Err(Error::Io { source, .. }) if is_race(was_there, &source) => continue,
+                opened => opened?,
+            };
             self.refuse_special(&fd, name)?;
             match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
@@ -90,7 +96,7 @@ impl Folder {
                     .map_err(|error| self.io("set the mode of", name, error))?;
                 owner.own(self, &file, name)?;
             }
-            return Ok((file, size));
+            return Ok((file, size, was_there));
         }
         Err(Error::Busy { task: self.task.clone(), path: self.path.join(name) })
     }
@@ -207,4 +213,9 @@ fn leads_to(found: Result<Stat, Errno>, held: &OwnedFd) -> bool {
         (Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV), _) => false,
         _ => true,
     }
+}
+
+/// Whether an error of opening what was there, or of making what was not, only tells that this has just changed.
+fn is_race(was_there: bool, error: &io::Error) -> bool {
+    error.kind() == if was_there { io::ErrorKind::NotFound } else { io::ErrorKind::AlreadyExists }
 }

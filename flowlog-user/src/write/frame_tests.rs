@@ -302,7 +302,7 @@ fn placeholders_are_filled_in() {
     let spec = Spec { task: "a/b".into(), path, ..spec(dir.path(), ZSTD) };
     let roots = Roots::new(&[dir.path().into()]).unwrap().with_node("east/n1");
     let (mut writer, _) = Writer::open(&spec, &roots).unwrap();
-    let day = &time(wall_ns())[..10];
+    let day = &crate::record::rfc3339(wall_ns())[..10];
     assert_eq!(names(&dir.path().join("east-n1")), [format!("a-b-{day}.log.zst")]);
     writer.append(&chunk(0..10)).unwrap();
     writer.close().unwrap();

@@ -96,6 +96,27 @@ fn a_live_file_cut_at_every_byte_is_mended() {
     }
 }
 
+/// A process that was killed between two files leaves an empty one: the records that it held are missing.
+#[test]
+fn an_empty_file_that_was_left_is_told_with_the_first_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(dir.path(), Compression::None);
+    drop(open(&spec, dir.path()));
+    let (mut writer, salvaged) = open(&spec, dir.path());
+    assert_eq!(salvaged, None);
+    writer.append(&chunk(0..3)).unwrap();
+    let text = fs::read_to_string(writer.close().unwrap().path.unwrap()).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let first: serde_json::Value = serde_json::from_str(first).unwrap();
+    assert_eq!(first["node_status"]["state_change"], "NODE_GONE");
+    assert!(first["node_status"]["message"].as_str().unwrap().contains("without closing"), "{first}");
+    assert_eq!(rest, lines(0..3));
+    // What was closed in order leaves nothing to tell.
+    let (mut writer, _) = open(&spec, dir.path());
+    writer.append(&chunk(3..4)).unwrap();
+    assert_eq!(fs::read_to_string(writer.close().unwrap().path.unwrap()).unwrap(), lines(3..4));
+}
+
 #[test]
 fn a_block_that_ends_within_a_record_keeps_the_records_before() {
     let dir = memory();

@@ -30,7 +30,7 @@ impl Writer {
         if let Some(names) = self.names.of_day(wall_ns().max(self.named_ns)) {
             self.names = names;
         }
-        let (live, salvaged) =
+        let (live, salvaged, _) =
             open_live(&self.folder, &self.names, &self.spec, self.owner, &self.notices, LEFT)?;
         if let Some(salvaged) = salvaged {
             let path = salvaged.path.display();

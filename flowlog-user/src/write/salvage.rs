@@ -163,7 +163,7 @@ fn time_ns(line: &[u8]) -> Option<i64> {
     i64::try_from(time.as_nanosecond()).ok()
 }
 
-fn modified_ns(file: &File) -> io::Result<i64> {
+pub(super) fn modified_ns(file: &File) -> io::Result<i64> {
     let stat = rustix::fs::fstat(file)?;
     let ns = i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec);
     Ok(i64::try_from(ns).unwrap_or(0))

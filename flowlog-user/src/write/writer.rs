@@ -12,15 +12,17 @@ use super::name::Names;
 use super::notice::{Loss, Notices};
 use super::owner::Ids;
 use super::pieces::pieces;
-use super::salvage::{Salvaged, salvage};
+use super::salvage::{Salvaged, modified_ns, salvage};
 use super::{Compression, Error, OnEnd, OnFull, Roots, Spec, gzip, period};
 use crate::clock::wall_ns;
 use crate::limits::{AGE_CHECK_MS, FIRST_FLUSH_MS, FLUSH_MS, FRAME_MS_MAX, WAITING_BYTES_MAX};
+use crate::record::Format;
 use crate::record::container::CRASHED;
-use crate::record::{Format, rfc3339 as time};
 
 #[path = "output.rs"]
 mod output;
+#[path = "saying.rs"]
+mod saying;
 
 /// Encoded records, whole ones.
 #[derive(Clone, Debug)]
@@ -54,6 +56,8 @@ pub struct Written {
     pub rotations: u64,
     /// Lines about the log itself, beside the records.
     pub notices: u64,
+    /// Records that were not to be shown, being more than were asked for.
+    pub passed_over: u64,
 }
 
 /// How a file was closed.
@@ -86,6 +90,9 @@ pub struct Writer {
     aged: Instant,
     /// What the last finished file was named by.
     named_ns: i64,
+    /// Since when an earlier process had written nothing to the live file that it left (ns since the epoch), until that
+    /// is said.
+    left_ns: Option<i64>,
 }
 
 /// Lines taken and not yet written.
@@ -134,7 +141,7 @@ impl Writer {
             format: spec.format,
             encoder: spec.notices,
         };
-        let (live, salvaged) = open_live(&folder, &names, spec, owner, &notices, CRASHED)?;
+        let (live, salvaged, left_ns) = open_live(&folder, &names, spec, owner, &notices, CRASHED)?;
         folder.unlink(&names.unfinished())?;
         if matches!(spec.compression, Compression::Gzip { .. }) {
             gzip::tidy(&folder, &names)?;
@@ -160,6 +167,7 @@ impl Writer {
             backlog,
             aged: now,
             named_ns: newest_ns,
+            left_ns,
         };
         writer.begin_book(now);
         writer.expire(now);
@@ -204,6 +212,7 @@ impl Writer {
         {
             result = self.rotate();
         }
+        self.say_left(now)?;
         self.begin_records(chunk.first_ns, now);
         if self.pending.records == 0 {
             (self.pending.first_ns, self.pending.last_ns) = (chunk.first_ns, chunk.last_ns);
@@ -415,26 +424,6 @@ impl Writer {
         }
     }
 
-    fn say_losses(&mut self, now: Instant, all: bool) -> Result<(), Error> {
-        let now_ns = wall_ns();
-        let (lines, count) = self.losses.lines(&self.notices, now, now_ns, all);
-        if count == 0 { Ok(()) } else { self.take_notice(&lines, count, now_ns, now) }
-    }
-
-    fn say_idle(&mut self, now: Instant) -> Result<(), Error> {
-        let now_ns = wall_ns();
-        let (from, to) = (time(self.book.begun.map_or(now_ns, |(_, ns)| ns)), time(now_ns));
-        let message = format!("task {}: no records from {from} to {to}", self.spec.task);
-        let line = self.notices.status("NODE_CONNECTED", &message, now_ns);
-        self.take_notice(&line, 1, now_ns, now)
-    }
-
-    fn take_notice(&mut self, lines: &[u8], count: u64, now_ns: i64, now: Instant) -> Result<(), Error> {
-        self.begin_records(now_ns, now);
-        self.pending.notices += count;
-        self.take(lines, count, (now_ns, now_ns), now)
-    }
-
     /// Hands lines to the compressor.
     fn take(&mut self, lines: &[u8], count: u64, seen_ns: (i64, i64), now: Instant) -> Result<(), Error> {
         self.pending.since.get_or_insert(now);
@@ -450,6 +439,7 @@ impl Writer {
     }
 }
 
+/// Also since when an earlier process had left the file empty: whoever ends in order takes an empty file away.
 fn open_live(
     folder: &Folder,
     names: &Names,
@@ -457,17 +447,18 @@ fn open_live(
     owner: Ids,
     notices: &Notices,
     why: &str,
-) -> Result<(Live, Option<Salvaged>), Error> {
-    let (file, bytes) = folder.open_live(&names.live, spec.mode, owner)?;
+) -> Result<(Live, Option<Salvaged>, Option<i64>), Error> {
+    let (file, bytes, was_there) = folder.open_live(&names.live, spec.mode, owner)?;
     if bytes > 0 {
         let salvaged = salvage(folder, names, spec, owner, (notices, why), file)?;
-        let (fresh, bytes) = folder.open_live(&names.live, spec.mode, owner)?;
+        let (fresh, bytes, _) = folder.open_live(&names.live, spec.mode, owner)?;
         if bytes > 0 {
             return Err(Error::Busy { task: spec.task.clone(), path: folder.path.join(&names.live) });
         }
-        return Ok((Live::new(fresh), Some(salvaged)));
+        return Ok((Live::new(fresh), Some(salvaged), None));
     }
-    Ok((Live::new(file), None))
+    let left_ns = if was_there { modified_ns(&file).ok() } else { None };
+    Ok((Live::new(file), None, left_ns))
 }
 
 #[cfg(test)]

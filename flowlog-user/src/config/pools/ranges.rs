@@ -1,6 +1,6 @@
 //! CIDRs and ranges as texts.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use crate::record::Block;
 use crate::tree::{Place, Problems, Tree};
@@ -26,7 +26,10 @@ pub(super) const fn within(inner: (u128, u128), outer: (u128, u128)) -> bool {
 pub(super) fn cidr(tree: &Tree, problems: &mut Problems) -> Option<(Range, u32)> {
     let text = tree.text(problems)?;
     match parse_cidr(text) {
-        Ok(cidr) => Some(cidr),
+        Ok(cidr) => {
+            warn_of_mapped(cidr.0, text, &tree.place, problems);
+            Some(cidr)
+        }
         Err(message) => {
             problems.error(&tree.place, message);
             None
@@ -41,7 +44,9 @@ pub(super) fn range(tree: &Tree, problems: &mut Problems) -> Option<Range> {
         .split_once('-')
         .ok_or_else(|| format!("`{text}` is no range; expected one like 10.0.0.1-10.0.0.9"))
         .and_then(|(first, last)| parse_range(first.trim(), last.trim()));
-    note(read, &tree.place, problems)
+    let range = note(read, &tree.place, problems)?;
+    warn_of_mapped(range, text, &tree.place, problems);
+    Some(range)
 }
 
 /// The range between two addresses.
@@ -67,11 +72,6 @@ fn parse_cidr(text: &str) -> Result<(Range, u32), String> {
     let address: IpAddr = address.parse().map_err(|_| wrong())?;
     let plain = length.parse::<u32>().ok().filter(|number| number.to_string() == length);
     let length = plain.filter(|length| *length <= bits(address)).ok_or_else(wrong)?;
-    if let Some(four) = mapped(address)
-        && let Some(length) = length.checked_sub(96)
-    {
-        return Err(format!("`{text}` is IPv4 written as IPv6, which no packet has; write {four}/{length}"));
-    }
     let host = u128::MAX.checked_shr(128 - bits(address) + length).unwrap_or(0);
     let number = number(address);
     if number & host != 0 {
@@ -87,11 +87,6 @@ fn parse_range(first: &str, last: &str) -> Result<Range, String> {
         text.parse::<IpAddr>().map_err(|_| format!("`{text}` is no IP address; {expected}"))
     };
     let (start, end) = (parse(first)?, parse(last)?);
-    if let (Some(start), Some(end)) = (mapped(start), mapped(end)) {
-        return Err(format!(
-            "`{first}-{last}` is IPv4 written as IPv6, which no packet has; write {start}-{end}"
-        ));
-    }
     if start.is_ipv4() != end.is_ipv4() {
         return Err(format!("`{first}-{last}` mixes IPv4 and IPv6; write a range of one of them"));
     }
@@ -101,13 +96,17 @@ fn parse_range(first: &str, last: &str) -> Result<Range, String> {
     Ok(Range { is_v4: start.is_ipv4(), ends: (number(start), number(end)) })
 }
 
-/// The IPv4 address that an IPv6 address stands for.
-const fn mapped(address: IpAddr) -> Option<Ipv4Addr> {
-    match address {
-        IpAddr::V6(address) => address.to_ipv4_mapped(),
-        IpAddr::V4(_) => None,
+/// Says of IPv4 addresses in the notation of IPv6 that no IPv4 packet has them: to a packet they are others.
+fn warn_of_mapped(range: Range, text: &str, place: &Place, problems: &mut Problems) {
+    let four = |number: u128| u32::try_from(number.checked_sub(MAPPED)?).ok().map(u128::from);
+    if let (false, Some(first), Some(last)) = (range.is_v4, four(range.ends.0), four(range.ends.1)) {
+        let meant = range_shown(true, (first, last));
+        problems.warning(place, format!("no IPv4 packet has an address of `{text}`; write {meant} for IPv4"));
     }
 }
+
+/// The first IPv4 address in the notation of IPv6, `::ffff:0.0.0.0`.
+const MAPPED: u128 = 0xffff << 32;
 
 const fn bits(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }
@@ -123,7 +122,7 @@ fn number(address: IpAddr) -> u128 {
 /// An address as text.
 pub(super) fn shown(is_v4: bool, number: u128) -> String {
     match u32::try_from(number) {
-        Ok(number) if is_v4 => Ipv4Addr::from_bits(number).to_string(),
+        Ok(number) if is_v4 => std::net::Ipv4Addr::from_bits(number).to_string(),
         _ => std::net::Ipv6Addr::from_bits(number).to_string(),
     }
 }

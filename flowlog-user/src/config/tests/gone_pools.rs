@@ -264,3 +264,31 @@ fn a_condition_that_names_nothing_is_refused() {
         }
     }
 }
+
+#[test]
+fn ipv4_in_the_notation_of_ipv6_is_warned_of() {
+    let table = [
+        (own("green", "{cidrs: ['::ffff:10.0.0.0/104']}"), Some(("::ffff:10.0.0.0/104", "10.0.0.0/8"))),
+        (
+            own("green", "{ranges: ['::ffff:10.0.0.1-::ffff:10.0.0.9']}"),
+            Some(("::ffff:10.0.0.1-::ffff:10.0.0.9", "10.0.0.1-10.0.0.9")),
+        ),
+        (
+            own("green", "{cidrs: ['::/0'], reserved: ['::ffff:0:0/96']}"),
+            Some(("::ffff:0:0/96", "0.0.0.0/0")),
+        ),
+        (
+            cilium("v2", "{ipv6: {cidrs: ['::ffff:10.0.0.0/120']}}"),
+            Some(("::ffff:10.0.0.0/120", "10.0.0.0/24")),
+        ),
+        (own("green", "{cidrs: ['::/0'], ranges: [10.0.0.1-10.0.0.2]}"), None),
+    ];
+    for (pool, expected) in table {
+        let folder = folder(&[("p.yaml", &pool)]);
+        let warnings = load(&[folder.path().to_owned()]).unwrap().warnings;
+        let said: Vec<&str> = warnings.iter().map(|warning| warning.message.as_str()).collect();
+        let message =
+            |(text, meant)| format!("no IPv4 packet has an address of `{text}`; write {meant} for IPv4");
+        assert_eq!(said, expected.map(message).iter().collect::<Vec<_>>(), "{pool}");
+    }
+}

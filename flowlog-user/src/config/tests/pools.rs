@@ -205,10 +205,6 @@ fn what_is_wrong_in_cilium_s_manifests_is_refused_with_place_and_remedy() {
             "`10.0.0.0/24` has addresses in common with `10.0.0.0/24` of the same pool",
         ),
         (ipv4("10.0.0.0/24, 10.0.0.128/25"), "`10.0.0.128/25` has addresses in common with `10.0.0.0/24`"),
-        (
-            cilium("v2", "{ipv6: {cidrs: ['::ffff:10.0.0.0/120']}}"),
-            "`::ffff:10.0.0.0/120` is IPv4 written as IPv6, which no packet has; write 10.0.0.0/24",
-        ),
         (cilium("v2", "{}"), "pool `green` has no addresses; give it some or remove it"),
         (
             cilium("v2", "{ipv4: {cidrs: [10.0.0.0/8], maskSize: 33}}"),
@@ -235,18 +231,6 @@ fn what_is_wrong_in_cilium_s_manifests_is_refused_with_place_and_remedy() {
 fn what_is_wrong_in_pools_of_ours_is_refused_with_place_and_remedy() {
     let table = [
         (own("Green", "{cidrs: [10.0.0.0/8]}"), "`Green` is no name of a pool"),
-        (
-            own("a", "{cidrs: ['::ffff:10.0.0.0/104']}"),
-            "`::ffff:10.0.0.0/104` is IPv4 written as IPv6, which no packet has; write 10.0.0.0/8",
-        ),
-        (
-            own("a", "{ranges: ['::ffff:10.0.0.1-::ffff:10.0.0.9']}"),
-            "`::ffff:10.0.0.1-::ffff:10.0.0.9` is IPv4 written as IPv6, which no packet has; write 10.0.0.1-10.0.0.9",
-        ),
-        (
-            own("a", "{cidrs: ['::/0'], reserved: ['::ffff:0:0/96']}"),
-            "`::ffff:0:0/96` is IPv4 written as IPv6, which no packet has; write 0.0.0.0/0",
-        ),
         (
             own("a", "{cidrs: [10.0.0.0/8]}").replace("io/v1", "io/v2"),
             "unknown version `flowlog.io/v2` of AddressPool",
