@@ -2,21 +2,20 @@
 
 mod cli;
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use clap::Parser;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::prelude::*;
 
 use cli::{Command, Flowlog};
 
 fn main() -> ExitCode {
     let arguments = Flowlog::parse();
-    logging(arguments.verbose, matches!(arguments.command, Command::Run(_)));
+    cli::logging::start(&arguments.log, arguments.command.voice());
     cli::open_files::raise();
     let outcome = match arguments.command {
         Command::Run(run) => cli::run::run(&run),
+        Command::Observe(observe) => cli::observe::observe(&observe),
         Command::Check(check) => cli::check::check(&check),
         Command::Cat(cat) => cli::cat::cat(&cat),
         Command::Verify(verify) => cli::verify::verify(&verify),
@@ -45,23 +44,4 @@ fn with_causes(error: &anyhow::Error) -> String {
         said if said.contains(&cause) => text,
         said => format!("{said}: {cause}"),
     })
-}
-
-/// Text on a terminal; elsewhere JSON lines from the daemon, whose log a machine collects, and text from everything
-/// else. Always to stderr, since stdout is for data.
-fn logging(verbose: bool, daemon: bool) {
-    let level = if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
-    let targets = Targets::new().with_default(LevelFilter::WARN).with_target("flowlog", level);
-    let terminal = stderr().is_terminal();
-    let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let plain = terminal || !daemon;
-    let text = plain.then(|| {
-        tracing_subscriber::fmt::layer()
-            .with_writer(stderr)
-            .with_ansi(colour)
-            .with_target(false)
-            .without_time()
-    });
-    let json = (!plain).then(|| tracing_subscriber::fmt::layer().json().with_writer(stderr));
-    tracing_subscriber::registry().with(text).with(json).with(targets).init();
 }

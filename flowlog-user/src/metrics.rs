@@ -1,13 +1,19 @@
 //! The daemon's counters. Every record of a task ends in exactly one of them.
 //!
 //! In: increments from the data plane. Out: snapshots that close: `decoded = matched + not_matched` and
-//! `matched + aggregates = written + queued + dropped + rate_limited + aggregated`. What never happens here: I/O.
+//! `matched + aggregates = written + queued + dropped + rate_limited + passed_over + aggregated`. What never happens here: I/O.
+
+mod talkers;
+mod tally;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::limits::HANG_MS;
+
+pub use talkers::{Pair, Sent, Talkers};
+pub use tally::Tally;
 
 /// A counter that only grows.
 #[derive(Debug, Default)]
@@ -77,6 +83,8 @@ pub struct TaskCounters {
     pub dropped_queue_full: Counter,
     /// Dropped because the file could not be written.
     pub dropped_write_error: Counter,
+    /// Not shown because more were not asked for (`flowlog observe --first` and `--last`).
+    pub passed_over: Counter,
     /// Files finished under their final name.
     pub rotations: Counter,
     /// Lines about the log itself (losses, the task's end) in the files, beside the records.

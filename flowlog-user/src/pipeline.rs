@@ -7,11 +7,12 @@
 mod lane;
 mod leaving;
 mod lines;
+mod seated;
 mod stage;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::lane::{At, Kept, Lane, give_out, write};
@@ -22,10 +23,10 @@ use crate::encode;
 use crate::enrich::Enricher;
 use crate::filter::Classifier;
 use crate::limits::CADENCES_MAX;
-use crate::metrics::TaskCounters;
+use crate::metrics::{Sent, Tally, TaskCounters};
 use crate::record::fields::Mask;
 use crate::record::{Flow, Foreign, Format, Node, Seen};
-use crate::task::{Closing, Earlier, Finished, Overflow, Phase, Plan, Planned, Running, Spec};
+use crate::task::{Closing, Earlier, Finished, Overflow, Planned, Running, Spec};
 use crate::write::{Error, Roots};
 
 pub use stage::{Built, Seat, Stage, Swap};
@@ -70,6 +71,8 @@ pub struct Pipeline {
     overflow: Overflow,
     /// Events recorded elsewhere have been shown.
     recorded: bool,
+    /// Where what tasks take is added up, where somebody wants to know.
+    tally: Option<Arc<Mutex<Tally>>>,
 }
 
 /// What [`Pipeline::apply`] has left to do, and what went wrong.
@@ -99,49 +102,8 @@ impl Pipeline {
             enricher,
             overflow,
             recorded: false,
+            tally: None,
         }
-    }
-
-    /// Opens every task's file and starts its writer; all or nothing. A task whose end has passed, or whose start is
-    /// yet to come, is not opened.
-    ///
-    /// # Errors
-    /// Every task that could not be started.
-    pub fn start(
-        plan: Plan,
-        roots: &Arc<Roots>,
-        enricher: Enricher,
-        overflow: Overflow,
-    ) -> Result<Self, Vec<Error>> {
-        let mut pipeline = Self::new(Arc::clone(roots), enricher, overflow);
-        let mut errors = Vec::new();
-        for planned in plan.tasks {
-            let name = &planned.spec.name;
-            if planned.spec.phase(wall_ns()) != Phase::Running {
-                tracing::info!(task = %name, "this is not between the task's start and end; its file is not opened");
-                continue;
-            }
-            match open(&planned.spec, roots, Arc::default()) {
-                Ok(running) => {
-                    pipeline.seat(planned, Kept::default(), running);
-                }
-                Err(error) => errors.push(error),
-            }
-        }
-        if errors.is_empty() {
-            let places = pipeline.lanes.iter().enumerate().map(|(at, lane)| (lane.planned.cadence, Some(at)));
-            let places: Vec<_> = places.collect();
-            let specs = |cadence| {
-                let lanes =
-                    pipeline.lanes.iter().filter(move |lane| usize::from(lane.planned.cadence) == cadence);
-                lanes.map(|lane| &*lane.planned.spec.filter)
-            };
-            let classifiers = std::array::from_fn(|cadence| Classifier::new(specs(cadence)));
-            pipeline.group(classifiers, &places);
-            return Ok(pipeline);
-        }
-        pipeline.finish();
-        Err(errors)
     }
 
     /// Gives a task its place, and that place's number.
@@ -308,12 +270,17 @@ impl Pipeline {
     /// Shows one flow to the tasks of a cadence that want it.
     fn offer(&mut self, cadence: usize, record: usize, flow: &mut Flow, (node, clock): (&Node, Option<i64>)) {
         let overflow = self.overflow;
-        let Self { lanes, groups, lines, touched, found, enricher, .. } = self;
+        let Self { lanes, groups, lines, touched, found, enricher, tally, .. } = self;
         let Some(group) = groups.get_mut(cadence) else { return };
         let enrich = |flow: &mut _| enricher.enrich(std::slice::from_mut(flow), node);
         group.classifier.classify(flow, node, enrich, found);
         let flow = &*flow;
         let at = At { time_ns: flow.last_seen_ns, from_ns: flow.first_seen_ns };
+        if let Some(tally) = tally.as_ref().filter(|_| !found.is_empty()) {
+            let sent = Sent { packets: flow.packets, bytes: flow.bytes };
+            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            tally.add(flow.connection, flow.source, flow.destination, sent);
+        }
         for task in &*found {
             let Some(Some(place)) = group.lanes.get(*task as usize) else { continue };
             let Some(lane) = lanes.get_mut(*place) else { continue };

@@ -14,6 +14,7 @@ pub mod model;
 pub mod netns;
 pub mod packets;
 pub mod pools;
+pub mod process;
 pub mod random;
 pub mod records;
 pub mod report;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use flowlog_tests::daemon::Daemon;
+use flowlog_tests::daemon::{Daemon, PATIENCE};
 use flowlog_tests::netns::{FAR, Pair};
+use flowlog_tests::process::Process;
 use flowlog_tests::records::all;
 use flowlog_tests::traffic::ping;
 
@@ -70,5 +71,21 @@ fn three_capabilities_are_enough() -> Result<()> {
     daemon.stop()?.check()?;
     let packets: u64 = all(&logs, "all")?.iter().map(|record| record.amount("packets")).sum();
     assert_eq!(packets, 6);
+    Ok(())
+}
+
+/// The live view writes no file, so it keeps nothing that writing would take.
+#[test]
+fn the_live_view_keeps_what_capturing_takes_and_nothing_else() -> Result<()> {
+    let pair = Pair::new(false)?;
+    let mut observer = Process::flowlog(&pair.near, &["observe"])?;
+    observer.told("Ctrl-C ends it")?;
+    ping(&pair, FAR, 1)?;
+    observer.line(PATIENCE)?;
+    for (name, held) in threads(observer.pid())? {
+        let allowed = if name == "flowlog-capture" { CAPTURE } else { 0 };
+        assert_eq!(held, allowed, "{name} holds {held:x}");
+    }
+    anyhow::ensure!(observer.interrupt()?.status.success());
     Ok(())
 }

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use crate::end_to_end::{EVERYTHING, tasks};
 
 /// Programs of ours that are attached in a namespace: TCX as the kernel lists them, clsact as tc does.
-fn attached(netns: &Netns) -> Result<usize> {
+pub(crate) fn attached(netns: &Netns) -> Result<usize> {
     let filters =
         ["ingress", "egress"].map(|side| netns.run(&["tc", "filter", "show", "dev", INTERFACE, side]));
     let filters = filters.into_iter().filter_map(Result::ok).collect::<String>();

@@ -17,6 +17,7 @@ mod headers;
 mod lifecycle;
 mod loading;
 mod memory;
+mod observing;
 mod offloads;
 mod perf;
 mod pinned;

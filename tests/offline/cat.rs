@@ -128,6 +128,57 @@ fn shapes_are_hubbles() -> Result<()> {
     Ok(())
 }
 
+/// The sequences are those that Hubble's client (fatih/color) writes for the same parts of a line.
+#[test]
+fn colours_are_for_terminals_and_times_as_hubble_writes_them() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (file, _) = log(folder.path())?;
+    let one = ["-o", "compact", "--port", "8001"];
+    let coloured = text(&cat(&[&one[..], &["--color", "always"]].concat(), &file)?)?;
+    ensure!(
+        coloured
+            == "Nov 30 20:14:01.250: \x1b[36m10.0.0.1:8001\x1b[0m \x1b[35m(host)\x1b[0m -> \x1b[36m192.0.2.1:443\x1b[0m \
+                \x1b[35m(ID:70000)\x1b[0m to-network \x1b[32mFORWARDED\x1b[0m (1 packets)\n",
+        "{coloured:?}"
+    );
+    for plain in [&["--color", "never"][..], &["--color", "auto"], &[]] {
+        ensure!(!text(&cat(&[&one[..], plain].concat(), &file)?)?.contains('\x1b'), "{plain:?}");
+    }
+    let at_terminal = |flags: &str, no_color: &str| -> Result<bool> {
+        let line = format!("{} cat -o compact {flags} {}", binary().display(), file.display());
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).env("NO_COLOR", no_color).stdin(Stdio::null());
+        Ok(String::from_utf8(script.output()?.stdout)?.contains("\x1b[36m10.0.0.1:8001"))
+    };
+    ensure!(at_terminal("", "")? && !at_terminal("", "1")? && !at_terminal("--color never", "")?);
+    for (format, want) in [
+        ("rfc3339milli", "2026-11-30T20:14:01.25Z: 10.0.0.1"),
+        ("RFC1123Z", "Mon, 30 Nov 2026 20:14:01 +0000: 10.0.0.1"),
+        ("YearMonthDayHourMinute", "2026-11-30T20:14Z: 10.0.0.1"),
+    ] {
+        let line = text(&cat(&[&one[..], &["--time-format", format]].concat(), &file)?)?;
+        ensure!(line.starts_with(want), "{line}");
+    }
+    let table = text(&cat(&["-o", "table", "--port", "8001", "--time-format", "StampMilli"], &file)?)?;
+    ensure!(table.contains("\nNov 30 20:14:01.250  10.0.0.1:8001"), "{table}");
+    ensure!(cat(&["--time-format", "Kitchen"], &file)?.status.code() == Some(2));
+    Ok(())
+}
+
+#[test]
+fn errors_and_warnings_are_left_out_where_nobody_wants_them() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (file, lines) = log(folder.path())?;
+    std::fs::write(&file, lines.join("\n") + "\nno record\n")?;
+    let silent = cat(&["-s", "-o", "json"], &file)?;
+    let said = String::from_utf8(silent.stdout)?;
+    ensure!(silent.stderr.is_empty() && silent.status.code() == Some(1), "{:?}", silent.stderr);
+    ensure!(said.contains("lost_events") && !said.contains("node_status"), "{said}");
+    let loud = cat(&["-o", "json"], &file)?;
+    ensure!(!loud.stderr.is_empty() && String::from_utf8(loud.stdout)?.contains("node_status"));
+    Ok(())
+}
+
 #[test]
 fn a_field_mask_leaves_out_the_rest() -> Result<()> {
     let folder = tempfile::tempdir()?;

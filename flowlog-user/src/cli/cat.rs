@@ -10,15 +10,19 @@ use flowlog_user::clock::wall_ns;
 use flowlog_user::encode::{self, Sheet};
 use flowlog_user::project;
 use flowlog_user::read::{
-    self, Convert, Damage, Limit, Look, Names, Output, Piece, Request, Sieve, TimeRange, ToLine,
+    self, Convert, Damage, Limit, Look, Output, Piece, Request, Sieve, TimeRange, ToLine,
 };
 use flowlog_user::record::Format;
 use flowlog_user::record::fields::Mask;
 
 use super::flags::FilterArgs;
+use super::style::StyleArgs;
 
 /// Records that `--last` holds back at most, as many as Hubble's client.
 const LAST_MAX: u64 = 1_000_000;
+
+/// How a line begins that a log says of itself.
+const NODE_STATUS: &[u8] = b"{\"node_status\"";
 
 /// Arguments of `flowlog cat`.
 #[derive(Args, Debug)]
@@ -53,15 +57,11 @@ pub(crate) struct CatArgs {
     /// Only these fields of flows, with `time` and `node_name`: paths as in a task's `fieldMask`, separated by commas.
     #[arg(long, value_name = "PATH,...", value_delimiter = ',')]
     field_mask: Vec<String>,
-    /// With `compact` and `dict`: addresses, even where names are known.
-    #[arg(long)]
-    numeric: bool,
-    /// With `compact` and `dict`: the node too.
-    #[arg(long)]
-    print_node_name: bool,
     /// Print what the files hold instead: records, bytes, ratio, time range, gaps, losses, damage.
     #[arg(long)]
     stats: bool,
+    #[command(flatten)]
+    style: StyleArgs,
     #[command(flatten)]
     filters: FilterArgs,
 }
@@ -111,12 +111,17 @@ pub(crate) fn cat(arguments: &CatArgs) -> anyhow::Result<ExitCode> {
         bail!("Parquet is not for terminals; add e.g. `> flows.parquet`");
     }
     if arguments.follow {
-        let mut say = |damage: &Damage| tracing::warn!("{damage}");
+        let silent = arguments.style.silent_errors;
+        let mut say = |damage: &Damage| {
+            if !silent {
+                tracing::warn!("{damage}");
+            }
+        };
         read::follow(&request, &mut out, &mut say, &|| false)?;
         return Ok(ExitCode::SUCCESS);
     }
     let summary = read::cat(&request, &mut out)?;
-    for damage in &summary.damage {
+    for damage in summary.damage.iter().filter(|_| !arguments.style.silent_errors) {
         tracing::warn!("{damage}");
     }
     if arguments.stats && arguments.output == Shape::Json && !out.get_ref().is_terminal() {
@@ -129,13 +134,13 @@ pub(crate) fn cat(arguments: &CatArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn request(arguments: &CatArgs) -> anyhow::Result<Request> {
-    let names = Names { translate: !arguments.numeric, node: arguments.print_node_name };
+    let style = arguments.style.style();
     let output = match arguments.output {
         _ if arguments.stats => Output::Nothing,
         Shape::Json => Output::Json,
-        Shape::Table => Output::Table,
-        Shape::Compact => Output::Compact(names),
-        Shape::Dict => Output::Dict(names),
+        Shape::Table => Output::Table(style),
+        Shape::Compact => Output::Compact(style),
+        Shape::Dict => Output::Dict(style),
         Shape::Flat | Shape::Csv | Shape::Parquet => Output::Converted,
     };
     let paths: Vec<&str> = arguments.field_mask.iter().map(String::as_str).collect();
@@ -158,7 +163,7 @@ fn request(arguments: &CatArgs) -> anyhow::Result<Request> {
         range: TimeRange { since_ns: arguments.since, until_ns: arguments.until },
         convert: converter(arguments.output),
         to_line: ToLine(Some(|event, out| encode::notice(Format::Json, event, out))),
-        sieve: sieve(&arguments.filters, mask),
+        sieve: sieve(&arguments.filters, mask, arguments.style.silent_errors),
         limit,
     })
 }
@@ -188,13 +193,20 @@ fn converter(shape: Shape) -> Convert {
     }
 }
 
-/// Filter and mask, where there are any.
-fn sieve(filters: &FilterArgs, mask: Mask) -> Sieve {
+/// Filter and mask, where there are any. `silent`: without what a log says of itself, which Hubble's client has on
+/// stderr, among the errors.
+fn sieve(filters: &FilterArgs, mask: Mask, silent: bool) -> Sieve {
     let filter = filters.filter();
-    if filter.is_none() && mask == Mask::ALL {
+    if filter.is_none() && mask == Mask::ALL && !silent {
         return Sieve::default();
     }
     Sieve::new(move |line, out| {
+        if silent && line.starts_with(NODE_STATUS) {
+            return Look::Leave;
+        }
+        if filter.is_none() && mask == Mask::ALL {
+            return Look::Take;
+        }
         let event = match read::event(line) {
             Ok(event) => event,
             Err(error) => return Look::Unknown(error.to_string()),

@@ -39,6 +39,14 @@ pub(crate) fn keep_files_only() -> anyhow::Result<()> {
     keep(FILES)
 }
 
+/// Gives up every capability: for threads that neither capture nor write files.
+///
+/// # Errors
+/// The kernel refuses.
+pub(crate) fn keep_nothing() -> anyhow::Result<()> {
+    keep(CapabilitySet::empty())
+}
+
 fn keep(wanted: CapabilitySet) -> anyhow::Result<()> {
     let held = capabilities(None).context("cannot read this thread's capabilities")?;
     let kept = CapabilitySets {

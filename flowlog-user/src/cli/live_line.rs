@@ -29,8 +29,17 @@ pub(crate) struct LiveLine {
     hinted: bool,
 }
 
+/// What to check when nothing passes.
+pub(super) fn nothing_passes() -> String {
+    format!(
+        "nothing has passed the watched interfaces yet; try `ping -c 3 <your gateway>`, see `{} interfaces` for what is \
+         watched and what is left out, or add `--interface GLOB`",
+        super::called()
+    )
+}
+
 /// How long nothing may pass before the hint.
-const QUIET: Duration = Duration::from_secs(5);
+pub(super) const QUIET: Duration = Duration::from_secs(5);
 
 impl LiveLine {
     /// A line that begins now.
@@ -44,12 +53,7 @@ impl LiveLine {
         if seen.shown == 0 && self.started.elapsed() >= QUIET && !self.hinted {
             self.hinted = true;
             self.clear();
-            let _ = writeln!(
-                stderr(),
-                "nothing has passed the watched interfaces yet; try `ping -c 3 <your gateway>`, see \
-                 `{} interfaces` for what is watched and what is left out, or add `--interface GLOB`",
-                super::called()
-            );
+            let _ = writeln!(stderr(), "{}", nothing_passes());
         }
         let pause = if self.terminal { Duration::from_millis(250) } else { Duration::from_secs(10) };
         if self.printed.is_some_and(|at| at.elapsed() < pause) {

@@ -3,6 +3,7 @@
 //! In: arguments. Out: calls into the library, text for people, exit codes. What never happens here: anything the
 //! library could do.
 
+mod attach;
 pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -12,8 +13,10 @@ pub(crate) mod explain;
 mod flags;
 pub(crate) mod interfaces;
 mod live_line;
+pub(crate) mod logging;
 pub(crate) mod migrate;
 mod notes;
+pub(crate) mod observe;
 pub(crate) mod open_files;
 mod privileged;
 mod reload;
@@ -23,6 +26,7 @@ pub(crate) mod schema;
 mod serve;
 mod settling;
 pub(crate) mod status;
+pub(crate) mod style;
 mod summary;
 mod systemd;
 mod tasks;
@@ -47,6 +51,8 @@ use jiff::SignedDuration;
     propagate_version = true,
     after_help = "\
 Examples:
+  flowlog observe --port 443 --not --ip 10.0.0.1
+                                                see flows as they come; nothing is written
   flowlog run --tasks config/quickstart.yaml    log what three sample tasks ask for, until Ctrl-C
   flowlog cat /var/log/flowlog -o table         read every log in a folder
   flowlog check config/quickstart.yaml          is this file right, and what will it write?
@@ -59,9 +65,8 @@ pub(crate) struct Flowlog {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Say more of what the daemon does.
-    #[arg(long, short, global = true, display_order = 900)]
-    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) log: logging::LogArgs,
 }
 
 /// The commands.
@@ -70,6 +75,8 @@ pub(crate) enum Command {
     /// Capture flows on this machine's interfaces and write each task's log, until Ctrl-C or SIGTERM (needs root, or
     /// CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON).
     Run(run::RunArgs),
+    /// Show flows as they come, without task or daemon, until Ctrl-C; writes no file (needs what `run` needs).
+    Observe(observe::ObserveArgs),
     /// Validate task files: exit code 0 valid, 1 invalid, 2 cannot read.
     Check(check::CheckArgs),
     /// Print what is in log files and folders, live or finished: each log in the order it was written, several merged
@@ -92,6 +99,17 @@ pub(crate) enum Command {
     Schema(schema::SchemaArgs),
     /// Print a completion script for a shell, e.g. `flowlog completions bash > /etc/bash_completion.d/flowlog`.
     Completions(completions::CompletionsArgs),
+}
+
+impl Command {
+    /// How much the command says beside its data.
+    pub(crate) const fn voice(&self) -> logging::Voice {
+        match self {
+            Self::Run(_) => logging::Voice::Daemon,
+            Self::Observe(observe) => observe.voice(),
+            _ => logging::Voice::Command,
+        }
+    }
 }
 
 /// Text or JSON.
@@ -121,6 +139,13 @@ pub(crate) struct NodeArgs {
     /// Put before the node's name: `CLUSTER/NODE`.
     #[arg(long, value_name = "NAME", env = "FLOWLOG_CLUSTER_NAME")]
     pub(crate) cluster_name: Option<String>,
+    #[command(flatten)]
+    pub(crate) capture: CaptureArgs,
+}
+
+/// How packets are counted and read, whoever wants to know.
+#[derive(Args, Debug)]
+pub(crate) struct CaptureArgs {
     /// Addresses that belong to the cluster (identity `reserved:unmanaged`); may be given several times.
     #[arg(long, value_name = "CIDR", env = "FLOWLOG_CLUSTER_CIDR")]
     pub(crate) cluster_cidr: Vec<ipnet::IpNet>,
@@ -228,16 +253,9 @@ impl NodeArgs {
     pub(crate) fn names(&self) -> Names {
         (self.node_name.clone(), self.cluster_name.clone())
     }
+}
 
-    /// The node's name as records have it.
-    ///
-    /// # Errors
-    /// When the kernel gives no boot id; nothing could be recorded then.
-    pub(crate) fn full_name(&self) -> anyhow::Result<String> {
-        let (node, cluster) = self.names();
-        Ok(snapshot(node.as_deref(), cluster.as_deref(), BTreeMap::new(), Vec::new())?.name)
-    }
-
+impl CaptureArgs {
     /// What `--tunnel` asks for.
     #[must_use]
     pub(crate) const fn tunnel_mode(&self) -> TunnelMode {
@@ -276,6 +294,14 @@ impl NodeArgs {
     }
 }
 
+/// The node's name as records have it.
+///
+/// # Errors
+/// When the kernel gives no boot id; nothing could be recorded then.
+pub(crate) fn full_name((node, cluster): &Names) -> anyhow::Result<String> {
+    Ok(snapshot(node.as_deref(), cluster.as_deref(), BTreeMap::new(), Vec::new())?.name)
+}
+
 /// Node name and cluster name, where given.
 pub(crate) type Names = (Option<String>, Option<String>);
 
@@ -308,7 +334,7 @@ mod tests {
         let parse = |more: &[&str]| {
             let line = [&["flowlog", "run", "--tasks", "t.yaml"], more].concat();
             let Command::Run(run) = Flowlog::try_parse_from(line).unwrap().command else { unreachable!() };
-            run.node.timeouts()
+            run.node.capture.timeouts()
         };
         let timeouts = parse(&["--idle-timeout", "2s", "--idle-timeout", "udp=1m"]);
         assert_eq!((timeouts.udp_ns, timeouts.icmp_ns), (60_000_000_000, 2_000_000_000));

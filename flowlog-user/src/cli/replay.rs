@@ -81,11 +81,11 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     if !arguments.flows.is_empty() {
         return recorded(arguments, plan, &Arc::new(Roots::new(&roots)?));
     }
-    let timeouts = arguments.node.timeouts();
+    let timeouts = arguments.node.capture.timeouts();
     let cadences =
         tasks::cadences(&plan.cadences.iter().copied().map(Some).collect::<Vec<_>>(), timeouts.active_ns);
     let report_start = cadences.iter().flatten().any(|cadence| cadence.start);
-    let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
+    let enricher = Enricher::new(arguments.node.capture.cluster_cidr.clone());
     let (node_name, cluster_name) = arguments.node.names();
     let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;
     let node = Arc::new(Node { pools: loaded.pools.pools, ..node });
@@ -95,7 +95,7 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
 
     let mut decoder = Decoder::new(cadences);
     let mut flows = decoder.flows();
-    let mut source = Replay::new(timeouts, arguments.node.tunnel_mode(), report_start);
+    let mut source = Replay::new(timeouts, arguments.node.capture.tunnel_mode(), report_start);
     let mut sink = |captured: Captured<'_>| {
         match captured {
             Captured::Bytes(bytes) => decoder.bytes(bytes, Clock::wall(), &mut flows),

@@ -9,12 +9,11 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use clap::{Args, ValueEnum};
-use flowlog_user::capture::live::{self, HookMode, Live, Memory};
+use clap::Args;
+use flowlog_user::capture::live::{self, Live, Memory};
 use flowlog_user::clock::wall_ns;
 use flowlog_user::config::Sources;
 use flowlog_user::enrich::Enricher;
-use flowlog_user::limits::{RING_BYTES, TABLE_ENTRIES};
 use flowlog_user::pipeline::{Pipeline, files};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::board::{Board, Facts};
@@ -24,13 +23,14 @@ use flowlog_user::write::{Error, Lock, Roots, StateDir, namespace_lock};
 use jiff::SignedDuration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::attach::AttachArgs;
 use super::data_plane::{Control, DataPlane, Done};
 use super::live_line::LiveLine;
 use super::privileged::Privileged;
 use super::reload::Reload;
 use super::serve::ServeArgs;
 use super::triggers::Triggers;
-use super::{Format, NodeArgs, confine, summary, systemd, tasks};
+use super::{Format, NodeArgs, confine, logging, summary, systemd, tasks};
 
 /// How long a stop may take before another signal cuts it short.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -67,57 +67,14 @@ pub(crate) struct RunArgs {
     /// What to print at the end.
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
-    /// How many connections the kernel's table holds.
-    #[arg(long, value_name = "N", default_value_t = TABLE_ENTRIES, value_parser = clap::value_parser!(u32).range(64..=1 << 24), env = "FLOWLOG_TABLE_ENTRIES")]
-    table_entries: u32,
-    /// Size of the ring buffer between kernel and daemon; a power of two.
-    #[arg(long, value_name = "BYTES", default_value_t = RING_BYTES, value_parser = ring_bytes, env = "FLOWLOG_RING_BYTES")]
-    ring_bytes: u32,
     /// Folder in a BPF file system (/sys/fs/bpf/flowlog) where tables and links stay when flowlog stops or is killed, so
     /// that the next start goes on without a gap; `rm -r` of it takes them down [default: nothing stays].
     #[arg(long, value_name = "DIR", env = "FLOWLOG_PIN")]
     pin: Option<PathBuf>,
-    /// Where a packet that crosses several interfaces counts.
-    #[arg(long, value_enum, default_value = "once", env = "FLOWLOG_OBSERVATION")]
-    observation: Observation,
     #[command(flatten)]
     serve: ServeArgs,
-    /// How programs are attached: TCX links where the kernel has them, else filters on clsact.
-    #[arg(long, value_enum, default_value = "auto", env = "FLOWLOG_HOOK")]
-    hook: Hook,
-}
-
-/// Where a packet counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Observation {
-    /// Once on this node, where it was seen first.
-    Once,
-    /// Once at each interface; each has flows of its own.
-    All,
-}
-
-/// How programs are attached.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Hook {
-    /// TCX where the kernel has it.
-    Auto,
-    /// TCX or nothing.
-    Tcx,
-    /// Filters on a clsact qdisc.
-    Clsact,
-}
-
-fn ring_bytes(text: &str) -> Result<u32, String> {
-    const MIN: u64 = 1 << 16;
-    const MAX: u64 = 1 << 31;
-    let bytes: u64 = text.parse().map_err(|_| format!("`{text}` is no number of bytes"))?;
-    match u32::try_from(bytes) {
-        Ok(ring) if (MIN..=MAX).contains(&bytes) && bytes.is_power_of_two() => Ok(ring),
-        _ => Err(format!(
-            "must be a power of two from {MIN} to {MAX}; the next one is {}",
-            bytes.clamp(MIN, MAX).next_power_of_two()
-        )),
-    }
+    #[command(flatten)]
+    attach: AttachArgs,
 }
 
 /// Several errors of tasks as one.
@@ -149,36 +106,30 @@ fn options(arguments: &RunArgs, rules: Rules, only: bool) -> live::Options {
         pin: arguments.pin.clone(),
         interfaces: arguments.interface.clone(),
         exclude: arguments.exclude_interface.clone(),
-        hook: match arguments.hook {
-            Hook::Auto => HookMode::Auto,
-            Hook::Tcx => HookMode::Tcx,
-            Hook::Clsact => HookMode::Clsact,
-        },
-        tunnel: arguments.node.tunnel_mode(),
-        observe_all: arguments.observation == Observation::All,
-        table_entries: arguments.table_entries,
-        ring_bytes: arguments.ring_bytes,
-        timeouts: arguments.node.timeouts(),
-        // A task that is added later may ask for it, and it is fixed when the programs are loaded.
-        report_start: true,
-        rules,
-        ..live::Options::default()
+        ..arguments.attach.options(&arguments.node.capture, rules)
     }
 }
 
-/// Held by one flowlog of each network namespace, which alone may remove what killed ones have left.
-fn only_one() -> Option<Lock> {
-    let lock = namespace_lock().and_then(|(folder, name)| Lock::take(&folder, &name));
+/// Held by everyone who watches a network namespace, and alone by one who may remove what killed ones have left: whether
+/// this is one.
+fn only_one() -> (Option<Lock>, bool) {
+    let place = namespace_lock();
+    let lock = place.and_then(|(folder, name)| match Lock::take(&folder, &name)? {
+        Some(lock) => Ok((Some(lock), true)),
+        None => Ok((Lock::take_shared(&folder, &name)?, false)),
+    });
     match lock {
-        Ok(Some(lock)) => return Some(lock),
-        Ok(None) => {
-            tracing::info!("another flowlog watches this network namespace, leaving all filters alone");
+        Ok((lock, only)) => {
+            if !only {
+                tracing::info!("another flowlog watches this network namespace, leaving all filters alone");
+            }
+            (lock, only)
         }
         Err(error) => {
             tracing::warn!(%error, "cannot tell whether another flowlog runs, leaving all filters alone");
+            (None, false)
         }
     }
-    None
 }
 
 fn say_memory(options: &live::Options) {
@@ -220,8 +171,8 @@ fn written<'a>(
 fn facts(arguments: &RunArgs, node: &str) -> Facts {
     Facts {
         node: node.to_owned(),
-        table_entries_max: arguments.table_entries,
-        ring_bytes: arguments.ring_bytes,
+        table_entries_max: arguments.attach.table_entries,
+        ring_bytes: arguments.attach.ring_bytes,
         started_ns: wall_ns(),
     }
 }
@@ -231,24 +182,24 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let listeners = arguments.serve.listen().await?;
-    let node = arguments.node.full_name()?;
+    let node = super::full_name(&arguments.node.names())?;
     let board = Arc::new(Board::new(facts(arguments, &node)));
     let control = Arc::new(Control::new(Arc::clone(&board)));
     let mut triggers = Triggers::new()?;
 
-    let active_ns = arguments.node.timeouts().active_ns;
+    let active_ns = arguments.node.capture.timeouts().active_ns;
     let privileged = Privileged::start()?;
     let roots = Arc::new(Roots::new(&arguments.log_root)?.with_node(&node));
     let state = state(arguments)?;
-    let lock = only_one();
+    let (lock, only) = only_one();
     confine::keep_files_only()?;
     confine::write_only_below(written(arguments, state.is_some(), listeners.socket_folder()))?;
-    let enricher = Enricher::new(arguments.node.cluster_cidr.clone());
+    let enricher = Enricher::new(arguments.node.capture.cluster_cidr.clone());
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
     let sources = Sources { log_root: arguments.log_root.first().cloned(), ..arguments.node.sources() };
     let (mut reload, built) =
         Reload::start(sources, roots, state, active_ns, &mut pipeline, Arc::clone(&board))?;
-    let options = options(arguments, reload.rules(), lock.is_some());
+    let options = options(arguments, reload.rules(), only);
     say_memory(&options);
     let live = match privileged.run(move || Live::start(&options)).wait()? {
         Ok(live) => live,
@@ -257,6 +208,9 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             return Err(error.into());
         }
     };
+    if let Some(lock) = &lock {
+        lock.share();
+    }
     let pins = arguments.pin.clone();
     privileged.run(move || confine::only_capture(pins.as_deref())).wait()??;
     let names = arguments.node.names();
@@ -310,6 +264,7 @@ async fn serve(
                 if control.failed.load(Ordering::Relaxed) {
                     break;
                 }
+                logging::tell_repeats();
                 if let Some(line) = &mut line {
                     line.show(control.seen());
                 }
@@ -340,7 +295,7 @@ async fn stop(plane: DataPlane, reload: Reload, output: Format) -> anyhow::Resul
 
 /// Returns when a signal comes after the stop has taken a while, e.g. because a disk hangs. Not at once: a terminal and
 /// a supervisor may both send the first one.
-async fn asked_again() -> anyhow::Result<()> {
+pub(super) async fn asked_again() -> anyhow::Result<()> {
     tokio::time::sleep(PATIENCE).await;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -395,27 +350,5 @@ fn report(done: Done, output: Format) -> anyhow::Result<ExitCode> {
     match error {
         Some(error) => Err(error.context("stopped early")),
         None => Ok(ExitCode::SUCCESS),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_ring_is_a_power_of_two_and_other_sizes_are_told_the_next() {
-        assert_eq!(ring_bytes("65536"), Ok(1 << 16));
-        assert_eq!(ring_bytes("2147483648"), Ok(1 << 31));
-        for (text, next) in [
-            ("0", "65536"),
-            ("65537", "131072"),
-            ("3000000000", "2147483648"),
-            ("4294967295", "2147483648"),
-            ("4294967296", "2147483648"),
-            ("18446744073709551615", "2147483648"),
-        ] {
-            assert!(ring_bytes(text).unwrap_err().ends_with(&format!("the next one is {next}")), "{text}");
-        }
-        assert!(ring_bytes("-1").is_err() && ring_bytes("8M").is_err());
     }
 }

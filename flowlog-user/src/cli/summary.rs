@@ -89,6 +89,20 @@ fn captured(text: &mut String, books: &Books) {
     }
 }
 
+/// Whether every sum of the ledger closes, and which do not.
+pub(super) fn closing(text: &mut String, books: &Books) {
+    let open: Vec<Sum> = books.sums().into_iter().filter(|sum| !sum.closes()).collect();
+    if open.is_empty() {
+        let _ = writeln!(text, "the ledger closes");
+    } else if books.capture.continues {
+        let _ =
+            writeln!(text, "the pinned tables go on counting, so the following sums are those of a moment");
+    }
+    for Sum { name, left, right } in open {
+        let _ = writeln!(text, "the ledger does not close: {name}: {left}, but its parts are {right}");
+    }
+}
+
 fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
     let mut text = String::new();
     if let Some(recorded) = books.recorded {
@@ -120,16 +134,7 @@ fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
             count(dropped),
         );
     }
-    let open: Vec<Sum> = books.sums().into_iter().filter(|sum| !sum.closes()).collect();
-    if open.is_empty() {
-        let _ = writeln!(text, "the ledger closes");
-    } else if books.capture.continues {
-        let _ =
-            writeln!(text, "the pinned tables go on counting, so the following sums are those of a moment");
-    }
-    for Sum { name, left, right } in open {
-        let _ = writeln!(text, "the ledger does not close: {name}: {left}, but its parts are {right}");
-    }
+    closing(&mut text, books);
     if files.is_empty() {
         let _ = writeln!(text, "no file was written");
     } else {

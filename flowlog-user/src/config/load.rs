@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::document::{self, Content};
+use super::document::{self, Content, Holds};
 use super::files::NoText;
 use super::forms::{Origin, origin, settle};
 use super::pools::{Joined, join};
@@ -100,4 +100,19 @@ pub fn load(sources: impl Into<Sources>) -> Result<Loaded, Error> {
         return Err(Error::Invalid(problems));
     }
     Ok(Loaded { plan, pools, origins, warnings: problems.warnings })
+}
+
+/// Reads tasks from a text instead of a file, as [`load`] does; `name` stands for the file in messages.
+///
+/// # Errors
+///
+/// Everything that is wrong.
+pub fn read(name: &str, text: &str) -> Result<(Plan, Vec<Problem>), Error> {
+    let (mut problems, sources) = (Problems::default(), Sources::default());
+    let content = document::read(name, text, Holds::Anything, sources.folder(), &mut problems);
+    let plan = Plan::new(content.tasks.iter().map(|spec| Spec::clone(spec)).collect(), &mut problems);
+    if !problems.errors.is_empty() {
+        return Err(Error::Invalid(problems));
+    }
+    Ok((plan, problems.warnings))
 }

@@ -23,7 +23,7 @@ mod watch;
 
 pub use diff::{Decision, Owned, Tasks, decide};
 pub use forms::Origin;
-pub use load::{Error, Loaded, load};
+pub use load::{Error, Loaded, load, read};
 pub use memory::{Hash, Unwritten};
 pub use normal::{Normal, normal, yaml};
 pub use owners::{Config, Look, News};

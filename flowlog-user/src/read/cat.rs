@@ -3,7 +3,6 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::client::Names;
 use super::convert::Convert;
 use super::group::{Group, time_ns};
 use super::printer::Printer;
@@ -11,6 +10,7 @@ use super::range::TimeRange;
 use super::sieve::Sieve;
 use super::sources::groups;
 use super::stats::Stats;
+use super::style::Style;
 use super::{Damage, Error};
 use crate::record::Foreign;
 
@@ -21,15 +21,25 @@ pub enum Output {
     #[default]
     Json,
     /// Aligned columns for people.
-    Table,
+    Table(Style),
     /// A line each, as Hubble's client prints flows.
-    Compact(Names),
+    Compact(Style),
     /// Keys and values, as Hubble's client prints them.
-    Dict(Names),
+    Dict(Style),
     /// As [`Request::convert`] writes them.
     Converted,
     /// Nothing: they are only counted.
     Nothing,
+}
+
+impl Output {
+    /// The style of layouts that have one.
+    pub(super) fn style(self) -> Style {
+        match self {
+            Self::Table(style) | Self::Compact(style) | Self::Dict(style) => style,
+            Self::Json | Self::Converted | Self::Nothing => Style::default(),
+        }
+    }
 }
 
 /// Appends an event as Hubble's line: what becomes of records of the other formats. Without it they are damage.

@@ -1,39 +1,17 @@
 //! What Hubble's client prints of a flow (Cilium 1.19.4), whatever the layout.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
+use super::style::{Colour, Style};
 use super::table::clean;
 use crate::record::schema::DROP_REASON;
 use crate::record::{RESERVED_IDENTITIES, TRACE_POINTS};
-
-/// What names are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Names {
-    /// Pods, services and DNS names in the place of addresses.
-    pub translate: bool,
-    /// The node that saw it.
-    pub node: bool,
-}
-
-impl Default for Names {
-    fn default() -> Self {
-        Self { translate: true, node: false }
-    }
-}
 
 const EVENT_DROP: u64 = 1;
 const EVENT_CAPTURE: u64 = 3;
 const EVENT_TRACE: u64 = 4;
 const EVENT_POLICY_VERDICT: u64 = 5;
 const EVENT_TRACE_SOCK: u64 = 7;
-
-/// A flow's time as Go's StampMilli, in UTC: `Nov 30 20:14:26.123`.
-pub(super) fn time(line: &Value) -> String {
-    let time = line.get("flow").and_then(|flow| flow.get("time")).or_else(|| line.get("time"));
-    let at = time.and_then(Value::as_str).and_then(|text| text.parse::<Timestamp>().ok());
-    at.map_or_else(|| "N/A".into(), |at| at.strftime("%b %e %H:%M:%S.%3f").to_string())
-}
 
 /// Text of a value, without control characters.
 pub(super) fn text(of: &Value, key: &str) -> String {
@@ -45,15 +23,16 @@ fn number(of: &Value, key: &str) -> u64 {
 }
 
 /// Both ends' names with ports.
-pub(super) fn hosts(flow: &Value, names: Names) -> (String, String) {
-    let Some(ip) = flow.get("IP") else {
-        let ethernet = flow.get("ethernet").unwrap_or(&Value::Null);
-        return (text(ethernet, "source"), text(ethernet, "destination"));
+pub(super) fn hosts(flow: &Value, style: Style) -> (String, String) {
+    let named = |side: &str| match flow.get("IP") {
+        Some(ip) => host(flow, ip, side, style),
+        None => text(flow.get("ethernet").unwrap_or(&Value::Null), side),
     };
-    (host(flow, ip, "source", names), host(flow, ip, "destination", names))
+    let [source, destination] = ["source", "destination"].map(|side| style.paint(Colour::Cyan, named(side)));
+    (source, destination)
 }
 
-fn host(flow: &Value, ip: &Value, side: &str, names: Names) -> String {
+fn host(flow: &Value, ip: &Value, side: &str, style: Style) -> String {
     let none = Value::Null;
     let endpoint = flow.get(side).unwrap_or(&none);
     let service = flow.get(format!("{side}_service"));
@@ -62,7 +41,7 @@ fn host(flow: &Value, ip: &Value, side: &str, names: Names) -> String {
     let dns = flow.get(format!("{side}_names")).and_then(Value::as_array).filter(|names| !names.is_empty());
     let (pod, service) =
         (text(endpoint, "pod_name"), service.map_or_else(String::new, |of| text(of, "name")));
-    let host = match (names.translate, dns) {
+    let host = match (style.translate, dns) {
         (true, _) if !pod.is_empty() => inside(pod),
         (true, _) if !service.is_empty() => inside(service),
         (true, Some(dns)) => clean(&dns.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
@@ -77,12 +56,13 @@ fn host(flow: &Value, ip: &Value, side: &str, names: Names) -> String {
 }
 
 /// An end's identity in parentheses.
-pub(super) fn identity(flow: &Value, side: &str) -> String {
+pub(super) fn identity(flow: &Value, side: &str, style: Style) -> String {
     let identity = flow.get(side).map_or(0, |end| number(end, "identity"));
-    match RESERVED_IDENTITIES.iter().find(|(number, _)| u64::from(*number) == identity) {
+    let named = match RESERVED_IDENTITIES.iter().find(|(number, _)| u64::from(*number) == identity) {
         Some((_, name)) => format!("({name})"),
         None => format!("(ID:{identity})"),
-    }
+    };
+    style.paint(Colour::Magenta, named)
 }
 
 /// What kind of event it is.
@@ -141,19 +121,22 @@ fn drop_reason(number: u64) -> String {
 }
 
 /// The verdict; a policy's in its own words.
-pub(super) fn verdict(flow: &Value) -> String {
+pub(super) fn verdict(flow: &Value, style: Style) -> String {
     let is_policy = flow.get("event_type").is_some_and(|event| number(event, "type") == EVENT_POLICY_VERDICT);
-    match (text(flow, "verdict").as_str(), is_policy) {
-        ("", _) => "VERDICT_UNKNOWN".into(),
-        ("FORWARDED" | "REDIRECTED", true) => "ALLOWED".into(),
-        ("DROPPED" | "ERROR", true) => "DENIED".into(),
-        ("AUDIT", true) => "AUDITED".into(),
-        (verdict, _) => verdict.into(),
-    }
+    let verdict = text(flow, "verdict");
+    let (colour, of_policy) = match verdict.as_str() {
+        "" => return "VERDICT_UNKNOWN".into(),
+        "FORWARDED" | "REDIRECTED" => (Colour::Green, "ALLOWED"),
+        "DROPPED" | "ERROR" => (Colour::Red, "DENIED"),
+        "AUDIT" => (Colour::Yellow, "AUDITED"),
+        "TRACED" | "TRANSLATED" => (Colour::Yellow, verdict.as_str()),
+        _ => return verdict,
+    };
+    style.paint(colour, if is_policy { of_policy } else { &verdict })
 }
 
 /// The summary, where our counters are.
-pub(super) fn summary(flow: &Value) -> String {
+pub(super) fn summary(flow: &Value, style: Style) -> String {
     let mut summary = text(flow, "Summary");
     let trace = flow.get("ip_trace_id").and_then(|trace| trace.get("trace_id"));
     if let Some(id) = trace.and_then(Value::as_str).filter(|id| *id != "0") {
@@ -161,7 +144,8 @@ pub(super) fn summary(flow: &Value) -> String {
     }
     match text(flow, "auth_type").as_str() {
         "" | "DISABLED" => summary,
-        auth => format!("{summary}; {auth}"),
+        "TEST_ALWAYS_FAIL" => format!("{summary}; {}", style.paint(Colour::Red, "TEST_ALWAYS_FAIL")),
+        auth => format!("{summary}; {}", style.paint(Colour::Green, auth)),
     }
 }
 
@@ -180,11 +164,11 @@ fn source(lost: &Value) -> String {
 }
 
 /// What a node's state means. The client prints it beside the flows, and only what is bad.
-pub(super) fn status(line: &Value) -> String {
+pub(super) fn status(line: &Value, style: Style) -> String {
     let status = line.get("node_status").unwrap_or(&Value::Null);
     format!(
         "{} [{}]: {}: {}",
-        time(line),
+        style.time(line),
         text(line, "node_name"),
         text(status, "state_change"),
         text(status, "message")

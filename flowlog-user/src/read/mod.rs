@@ -5,7 +5,7 @@
 //! Out: the records as they were written, or a table, or compact lines, in time order across tasks, of a range of time if
 //! asked; and what was found damaged, by file and offsets. What never happens here: writing to a file, locking one,
 //! holding more than a line and a piece of text per task in memory. To add a compression: an arm of
-//! [`content::Content`]; to add an output: a file beside [`table`] and an arm of [`Output`].
+//! [`content::Content`]; to add an output: a file beside [`table`] and an arm of [`Output`] and of [`Layout`].
 
 mod cat;
 mod client;
@@ -22,6 +22,7 @@ mod frames;
 mod group;
 mod input;
 mod json;
+mod layout;
 mod lines;
 mod printer;
 mod protobuf;
@@ -29,20 +30,22 @@ mod range;
 mod sieve;
 mod sources;
 mod stats;
+mod style;
 mod table;
 mod verify;
 
 pub use cat::{Limit, Output, Request, Summary, ToLine, cat};
-pub use client::Names;
 pub use convert::{Convert, Piece};
 pub use error::{Damage, Error};
 pub use event::{Malformed, event};
 pub use flows::{BadLine, Counts, flows};
 pub use follow::follow;
+pub use layout::Layout;
 pub use protobuf::event as protobuf_event;
 pub use range::TimeRange;
 pub use sieve::{Look, Sieve};
 pub use stats::Stats;
+pub use style::{Style, TimeFormat};
 pub use verify::{Verdict, verify};
 
 #[cfg(test)]

@@ -4,12 +4,11 @@ use std::io::Write;
 use serde_json::Value;
 
 use super::cat::{Limit, Output, Request, Summary};
-use super::convert::{Convert, Piece};
 use super::group::Group;
+use super::layout::Layout;
 use super::range::{TimeRange, seen_ns};
 use super::sieve::{Look, Sieve};
-use super::table::Table;
-use super::{Damage, Error, compact, dict, event};
+use super::{Damage, Error, event};
 use crate::record::Foreign;
 
 /// Prints the lines that are wanted, and counts them.
@@ -17,18 +16,15 @@ pub(super) struct Printer {
     output: Output,
     range: TimeRange,
     sieve: Sieve,
-    table: Table,
+    layout: Layout,
     limit: Limit,
     /// Flows printed, or held back.
     flows: usize,
     /// With [`Limit::Last`]: lines, their logs, and whether they are flows.
     held: VecDeque<(Vec<u8>, Option<String>, bool)>,
     rewritten: Vec<u8>,
-    convert: Convert,
     /// The event of the line, where it was looked at.
     event: Option<Foreign>,
-    /// Something was printed.
-    begun: bool,
 }
 
 impl Printer {
@@ -37,14 +33,12 @@ impl Printer {
             output: request.output,
             range: request.range,
             sieve: request.sieve.clone(),
-            table: Table::default(),
+            layout: Layout::new(request.output, request.convert.clone()),
             limit: request.limit,
             flows: 0,
             held: VecDeque::new(),
             rewritten: Vec::new(),
-            convert: request.convert.clone(),
             event: None,
-            begun: false,
         }
     }
 
@@ -141,20 +135,9 @@ impl Printer {
     }
 
     fn print(&mut self, line: &[u8], log: Option<&str>, out: &mut dyn Write) -> Result<(), Error> {
-        let first = !std::mem::replace(&mut self.begun, true);
-        match self.output {
-            Output::Json => out.write_all(line),
-            Output::Table => self.table.line(line, log, out),
-            Output::Compact(names) => compact::line(line, names, out),
-            Output::Dict(names) => dict::record(line, names, first, out),
-            Output::Converted => {
-                // Those that were held back were looked at before.
-                let event = self.event.take().or_else(|| event::event(line).ok());
-                event.map_or(Ok(()), |event| self.convert.write(Piece::Record(&event), out))
-            }
-            Output::Nothing => Ok(()),
-        }
-        .map_err(Error::Output)
+        // Those that were held back were looked at before.
+        let event = self.event.take();
+        self.layout.print(line, log, event, out).map_err(Error::Output)
     }
 
     /// Prints what was held back.
@@ -163,9 +146,6 @@ impl Printer {
             summary.lines += 1;
             self.print(&line, log.as_deref(), out)?;
         }
-        if self.output == Output::Converted {
-            self.convert.write(Piece::End, out).map_err(Error::Output)?;
-        }
-        self.table.finish(out).and_then(|()| out.flush()).map_err(Error::Output)
+        self.layout.finish(out).and_then(|()| out.flush()).map_err(Error::Output)
     }
 }

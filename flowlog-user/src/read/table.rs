@@ -2,6 +2,8 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
+use super::style::Style;
+
 /// Rows that are held back to find out how wide the columns are.
 const SAMPLE_ROWS: usize = 500;
 
@@ -21,14 +23,19 @@ const COLUMNS: [(&str, bool); COUNT] = [
 ];
 const COUNT: usize = 11;
 
+/// What most flows need: a time to the nanosecond, two IPv4 addresses with ports, the longest words of the others.
+const USUAL: [usize; COUNT] = [30, 21, 21, 8, 9, 6, 10, 8, 10, 9, 3];
+
 /// Flows as aligned columns; the last one, which log a record is in, only where there are several.
-#[derive(Default)]
 pub(super) struct Table {
+    style: Style,
     logs: bool,
     widths: [usize; COUNT],
     /// Rows not printed yet: none once the widths are settled.
     held: Vec<Row>,
     settled: bool,
+    /// The heads were printed.
+    headed: bool,
 }
 
 enum Row {
@@ -38,14 +45,24 @@ enum Row {
 }
 
 impl Table {
+    pub(super) const fn new(style: Style) -> Self {
+        Self { style, logs: false, widths: [0; COUNT], held: Vec::new(), settled: false, headed: false }
+    }
+
+    /// A table that holds no row back.
+    pub(super) fn live(style: Style) -> Self {
+        Self { widths: USUAL, settled: true, ..Self::new(style) }
+    }
+
     /// Takes a record.
     pub(super) fn line(&mut self, line: &[u8], log: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
         self.logs |= log.is_some();
-        let row = row(line, log.unwrap_or_default());
+        let row = row(line, log.unwrap_or_default(), self.style);
         if let Row::Cells(cells) = &row {
             self.widen(cells);
         }
         if self.settled {
+            self.head(out)?;
             return self.print(&row, out);
         }
         self.held.push(row);
@@ -58,13 +75,21 @@ impl Table {
             return Ok(());
         }
         self.settled = true;
-        let heads = COLUMNS.map(|(head, _)| head.to_owned());
-        self.widen(&heads);
-        self.print(&Row::Cells(Box::new(heads)), out)?;
+        self.head(out)?;
         for row in std::mem::take(&mut self.held) {
             self.print(&row, out)?;
         }
         Ok(())
+    }
+
+    /// Prints the heads, once.
+    fn head(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        if std::mem::replace(&mut self.headed, true) {
+            return Ok(());
+        }
+        let heads = COLUMNS.map(|(head, _)| head.to_owned());
+        self.widen(&heads);
+        self.print(&Row::Cells(Box::new(heads)), out)
     }
 
     fn widen(&mut self, cells: &[String; COUNT]) {
@@ -93,11 +118,15 @@ impl Table {
     }
 }
 
-fn row(line: &[u8], log: &str) -> Row {
+/// A record as a row.
+fn row(line: &[u8], log: &str, style: Style) -> Row {
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         return Row::Text("-".into(), clean(&String::from_utf8_lossy(line)));
     };
-    let time = text(value.get("time").or_else(|| value.get("flow")?.get("time")));
+    let time = match style.time {
+        Some(_) => style.time(&value),
+        None => text(value.get("time").or_else(|| value.get("flow")?.get("time"))),
+    };
     let Some(flow) = value.get("flow") else {
         return Row::Text(time, notice(&value, String::from_utf8_lossy(line).trim_end()));
     };

@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{Damage, Error, Output, Request, Summary, ToLine, cat};
+use super::{Damage, Error, Output, Request, Style, Summary, ToLine, cat};
 use crate::record::container::{Frame, Index, header};
 
 pub(super) fn lines(range: std::ops::Range<u32>) -> String {
@@ -251,7 +251,7 @@ fn what_is_missing_or_endless_is_an_error() {
     File::create(&endless).unwrap().set_len(3 << 20).unwrap();
     let (text, summary) = print(&[&endless], Output::Json);
     assert!(text.is_empty() && summary.damage[0].what.contains("without an end"));
-    assert_eq!(print(&[], Output::Table), (String::new(), Summary::default()));
+    assert_eq!(print(&[], Output::Table(Style::default())), (String::new(), Summary::default()));
 }
 
 struct Gone(io::ErrorKind);
@@ -270,7 +270,7 @@ impl Write for Gone {
 fn a_reader_that_goes_away_ends_it_quietly_and_a_full_disk_does_not() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.log"), lines(0..3)).unwrap();
-    for output in [Output::Json, Output::Table] {
+    for output in [Output::Json, Output::Table(Style::default())] {
         let quiet = cat(&request(&[dir.path()], output), &mut Gone(io::ErrorKind::BrokenPipe)).unwrap();
         assert!(quiet.damage.is_empty());
         let error = cat(&request(&[dir.path()], output), &mut Gone(io::ErrorKind::StorageFull)).unwrap_err();
@@ -300,11 +300,11 @@ TIME                    SOURCE          DESTINATION     PROTOCOL          DIRECT
 ";
     let path = dir.path().join("a.log");
     fs::write(&path, text).unwrap();
-    assert_eq!(print(&[&path], Output::Table).0, want);
+    assert_eq!(print(&[&path], Output::Table(Style::default())).0, want);
 
     // More rows than are held back to settle the widths.
     fs::write(&path, text.repeat(400)).unwrap();
-    let printed = print(&[&path], Output::Table).0;
+    let printed = print(&[&path], Output::Table(Style::default())).0;
     assert_eq!(printed.lines().count(), 1601);
     assert!(printed.starts_with(want) && printed.ends_with(want.split_once('\n').unwrap().1));
 }

@@ -268,8 +268,9 @@ Nov 13 01:02:03.004: shop/cart-0:1 (overlay-to-encrypt) <> a.example,b.example:5
 Nov 13 01:02:03.004: 10.0.0.1 (unknown) -> kube/dns (unknown) policy-verdict:L3-L4 INGRESS ALLOWED (IP Trace ID: 9; s; SPIRE)
 N/A: aa (unknown) <> bb (unknown) dns-response proxy FORWARDED ()
 ";
-    assert_eq!(print(&[&path], Output::Compact(Names::default())).0, want);
-    let numeric = print(&[&path], Output::Compact(Names { translate: false, node: true })).0;
+    assert_eq!(print(&[&path], Output::Compact(Style::default())).0, want);
+    let numeric =
+        print(&[&path], Output::Compact(Style { translate: false, node: true, ..Style::default() })).0;
     assert!(numeric.contains("\nNov 13 01:02:03.004 []: 10.0.0.1:1 (overlay"), "{numeric}");
 }
 

@@ -163,8 +163,10 @@ impl Books {
         }
         for (name, task) in &self.tasks {
             let (decoded, matched) = (task.decoded.get(), task.matched.get());
-            let dropped =
-                task.dropped_queue_full.get() + task.dropped_write_error.get() + task.rate_limited.get();
+            let dropped = task.dropped_queue_full.get()
+                + task.dropped_write_error.get()
+                + task.rate_limited.get()
+                + task.passed_over.get();
             let (aggregated, aggregates) = (task.aggregated.get(), task.aggregates.get());
             sums.push(sum(
                 &format!("records shown to task {name}"),

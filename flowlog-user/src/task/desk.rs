@@ -174,6 +174,7 @@ impl Desk {
         counters.dropped_write_error.add(written.lost);
         counters.rotations.add(written.rotations);
         counters.notices.add(written.notices);
+        counters.passed_over.add(written.passed_over);
         counters.trouble.set(writer.trouble());
     }
 }

@@ -113,7 +113,21 @@ impl Running {
         roots: &Arc<Roots>,
         counters: Arc<TaskCounters>,
     ) -> Result<(Self, Option<Salvaged>), Error> {
-        let (writer, salvaged) = Sink::open(spec, roots)?;
+        let (sink, salvaged) = Sink::open(spec, roots)?;
+        let device = spec.live_path().parent().and_then(|folder| folder.metadata().ok());
+        let device = device.map_or(0, |folder| folder.dev());
+        Ok((Self::on(sink, device, spec, roots, counters), salvaged))
+    }
+
+    /// A task whose records go elsewhere than its spec says: to a person, or nowhere. It says nothing at its end.
+    #[must_use]
+    pub fn onto(sink: Sink, spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Self {
+        let running = Self::on(sink, 0, spec, roots, counters);
+        running.shared.reason.get_or_init(|| "");
+        running
+    }
+
+    fn on(sink: Sink, device: u64, spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Self {
         let shared = Arc::new(Shared {
             name: spec.task.as_str().into(),
             roots: Arc::clone(roots),
@@ -128,13 +142,11 @@ impl Running {
         });
         // Before the first turn: what is dropped until then is the file's to tell.
         let before = LossesBefore::new(&shared.counters);
-        let device = spec.live_path().parent().and_then(|folder| folder.metadata().ok());
-        let device = device.map_or(0, |folder| folder.dev());
-        let post = WRITERS.post(device, Box::new(Desk::new(writer, before, Arc::clone(&shared))));
+        let post = WRITERS.post(device, Box::new(Desk::new(sink, before, Arc::clone(&shared))));
         TASKS.fetch_add(1, Ordering::Relaxed);
         // It may have something to do at some moment, without any record.
         post.wake();
-        Ok((Self { shared, post }, salvaged))
+        Self { shared, post }
     }
 
     /// The task's name.

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::stdout::Stdout;
-use super::{Chunk, Error, Place, Roots, Salvaged, Spec, Writer, Written};
+use super::{Chunk, Error, Place, Roots, Salvaged, Show, Spec, Writer, Written};
 
 /// Where one task's records go.
 pub enum Sink {
@@ -23,6 +23,14 @@ impl Sink {
         }
         let (writer, salvaged) = Writer::open(spec, roots)?;
         Ok((Self::File(Box::new(writer)), salvaged))
+    }
+
+    /// The process' stdout, with records as `show` lays them out.
+    ///
+    /// # Errors
+    /// Stdout is closed.
+    pub fn shown(spec: &Spec, node: &str, show: Show) -> Result<Self, Error> {
+        Ok(Self::Stdout(Box::new(Stdout::shown(spec, node, show)?)))
     }
 
     /// Takes records. `patient` waits for a slow reader of stdout.

@@ -9,9 +9,11 @@ use rustix::io::Errno;
 
 use super::losses::{Losses, Place};
 use super::notice::{Loss, Notices};
+use super::show::{Show, Shown};
 use super::{Chunk, Error, Spec, Written, salvage};
 use crate::clock::wall_ns;
 use crate::limits::{RETRY_MS, STDOUT_STALL_MS, WAITING_BYTES_MAX};
+use crate::record::Format;
 
 /// What a pipe takes without waiting once it says that it can be written to: PIPE_BUF, pipe(7).
 const WRITE_BYTES: usize = 4096;
@@ -23,6 +25,8 @@ const LOOK_MS: u64 = 100;
 pub struct Stdout {
     spec: Spec,
     notices: Notices,
+    /// How records are shown, where they are not written as they are.
+    show: Option<Show>,
     to: OwnedFd,
     waiting: VecDeque<Batch>,
     waiting_bytes: u64,
@@ -40,7 +44,20 @@ struct Batch {
     records: u64,
     /// Records about the log itself.
     notices: u64,
+    /// Where each record ends; empty where the format's framing tells.
+    ends: Vec<usize>,
     times_ns: (i64, i64),
+}
+
+impl Batch {
+    /// Records of which every byte is written.
+    fn whole(&self, format: Format) -> u64 {
+        if self.ends.is_empty() {
+            let whole = self.bytes.get(..self.done).unwrap_or_default();
+            return salvage::records_in(format.framing(), whole).min(self.records);
+        }
+        self.ends.partition_point(|end| *end <= self.done) as u64
+    }
 }
 
 /// Whether there is room for a write.
@@ -63,6 +80,14 @@ impl Stdout {
         }
     }
 
+    /// The same, for records that are shown to a person. Of a reader that is gone nothing is logged.
+    ///
+    /// # Errors
+    /// It is closed.
+    pub fn shown(spec: &Spec, node: &str, show: Show) -> Result<Self, Error> {
+        Ok(Self { show: Some(show), ..Self::open(spec, node)? })
+    }
+
     fn new(spec: &Spec, node: &str, to: OwnedFd) -> Self {
         let notices = Notices {
             task: spec.task.clone(),
@@ -73,6 +98,7 @@ impl Stdout {
         Self {
             spec: spec.clone(),
             notices,
+            show: None,
             to,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
@@ -118,10 +144,31 @@ impl Stdout {
 
     /// Takes records. `patient` waits for a slow reader however long it takes, as a replay can.
     pub(super) fn append(&mut self, chunk: &Chunk, patient: bool) -> Result<(), Error> {
+        let shown = match &mut self.show {
+            Some(show) => {
+                let (shown, passed_over) = show.take(chunk);
+                self.written.passed_over += passed_over;
+                shown
+            }
+            None => Shown {
+                bytes: chunk.lines.clone(),
+                records: chunk.records.into(),
+                ends: Vec::new(),
+                times_ns: (chunk.first_ns, chunk.last_ns),
+            },
+        };
+        if shown.records > 0 {
+            self.offer(shown, patient);
+        }
+        self.tick(Instant::now())
+    }
+
+    /// Takes what is to be printed of records, or counts them as lost.
+    fn offer(&mut self, shown: Shown, patient: bool) {
         let stalls_at = Instant::now() + Duration::from_millis(STDOUT_STALL_MS);
         self.pump(Duration::ZERO);
         while self.waiting_bytes > 0
-            && self.waiting_bytes + chunk.lines.len() as u64 > WAITING_BYTES_MAX
+            && self.waiting_bytes + shown.bytes.len() as u64 > WAITING_BYTES_MAX
             && self.trouble.is_none()
         {
             if !patient && Instant::now() >= stalls_at {
@@ -130,18 +177,24 @@ impl Stdout {
             }
             self.pump(Duration::from_millis(LOOK_MS));
         }
-        let (records, times_ns) = (u64::from(chunk.records), (chunk.first_ns, chunk.last_ns));
-        if let Some(reason) = self.trouble.clone() {
-            self.lose(records, times_ns, &reason);
-            return self.tick(Instant::now());
+        match self.trouble.clone() {
+            Some(reason) => self.lose(shown.records, shown.times_ns, &reason),
+            None => self.push(shown, 0),
         }
-        self.push(chunk.lines.clone(), records, 0, times_ns);
-        self.tick(Instant::now())
     }
 
-    fn push(&mut self, bytes: Bytes, records: u64, notices: u64, times_ns: (i64, i64)) {
+    fn push(&mut self, shown: Shown, notices: u64) {
+        let Shown { bytes, records, ends, times_ns } = shown;
         self.waiting_bytes += bytes.len() as u64;
-        self.waiting.push_back(Batch { bytes, done: 0, records, notices, times_ns });
+        self.waiting.push_back(Batch { bytes, done: 0, records, notices, ends, times_ns });
+    }
+
+    fn push_notices(&mut self, lines: Vec<u8>, count: u64, at_ns: i64) {
+        let bytes = match &mut self.show {
+            Some(show) => show.notices(&lines),
+            None => lines.into(),
+        };
+        self.push(Shown { bytes, times_ns: (at_ns, at_ns), ..Shown::default() }, count);
     }
 
     fn lose(&mut self, records: u64, (first_ns, last_ns): (i64, i64), reason: &str) {
@@ -160,7 +213,9 @@ impl Stdout {
                 return Ok(());
             }
             self.trouble = None;
-            tracing::info!(task = self.spec.task, "stdout takes records again");
+            if self.show.is_none() {
+                tracing::info!(task = self.spec.task, "stdout takes records again");
+            }
         }
         self.say_losses(now, false);
         self.pump(Duration::ZERO);
@@ -172,7 +227,7 @@ impl Stdout {
             let now_ns = wall_ns();
             let (bytes, count) = self.losses.lines(&self.notices, now, now_ns, all);
             if count > 0 {
-                self.push(bytes.into(), 0, count, (now_ns, now_ns));
+                self.push_notices(bytes, count, now_ns);
             }
         }
     }
@@ -183,14 +238,17 @@ impl Stdout {
         if !reason.is_empty() && (self.written_ever || !self.waiting.is_empty()) {
             let now_ns = wall_ns();
             let message = format!("task {}: {reason}", self.spec.task);
-            let bytes = self.notices.status("NODE_GONE", &message, now_ns);
-            self.push(bytes.into(), 0, 1, (now_ns, now_ns));
+            let line = self.notices.status("NODE_GONE", &message, now_ns);
+            self.push_notices(line, 1, now_ns);
         }
         Ok(())
     }
 
     /// Writes what waits, as long as it goes on; the rest is lost and counted.
     pub(super) fn close(&mut self, patient: bool) -> Result<(), Error> {
+        if let Some(rest) = self.show.as_mut().map(Show::rest).filter(|rest| rest.records > 0) {
+            self.offer(rest, patient);
+        }
         let mut moved = (Instant::now(), self.waiting_bytes);
         while !self.waiting.is_empty() && self.trouble.is_none() {
             self.pump(Duration::from_millis(LOOK_MS));
@@ -205,13 +263,14 @@ impl Stdout {
 
     /// Nothing can be written: what waits is lost. A new reader begins with a whole record.
     fn suffer(&mut self, why: &str) {
-        tracing::warn!(
-            task = self.spec.task,
-            "{why}; its records are dropped and counted until it is read again"
-        );
+        if self.show.is_none() {
+            tracing::warn!(
+                task = self.spec.task,
+                "{why}; its records are dropped and counted until it is read again"
+            );
+        }
         for batch in std::mem::take(&mut self.waiting) {
-            let whole = batch.bytes.get(..batch.done).unwrap_or_default();
-            let handed_on = salvage::records_in(self.spec.format.framing(), whole).min(batch.records);
+            let handed_on = batch.whole(self.spec.format);
             self.written.records += handed_on;
             self.lose(batch.records - handed_on, batch.times_ns, why);
         }

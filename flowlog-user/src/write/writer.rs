@@ -56,6 +56,8 @@ pub struct Written {
     pub rotations: u64,
     /// Lines about the log itself, beside the records.
     pub notices: u64,
+    /// Records that were not to be shown, being more than were asked for.
+    pub passed_over: u64,
 }
 
 /// How a file was closed.

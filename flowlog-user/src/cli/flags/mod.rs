@@ -1,5 +1,6 @@
 //! Hubble's filter flags, spelled and combined as `hubble observe` does; one module for every command that has them.
 
+mod live;
 mod raw;
 mod table;
 mod tracker;
@@ -15,6 +16,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use flowlog_user::filter::{Filter, Spec};
 use flowlog_user::record::Json;
 
+pub(crate) use live::LiveFilterArgs;
 use table::{FLAGS, NOT};
 use tracker::Tracker;
 
@@ -22,6 +24,9 @@ const ALLOWLIST: &str = "allowlist";
 const DENYLIST: &str = "denylist";
 const PRINT: &str = "print-raw-filters";
 const HEADING: &str = "Filters (as hubble observe has them)";
+
+/// Flags as they were given: the place of each, its name, its value.
+type Given = Vec<(usize, &'static str, String)>;
 
 /// What the filter flags ask for.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +49,31 @@ impl FilterArgs {
     #[must_use]
     pub(crate) fn to_yaml(&self) -> String {
         raw::yaml(&self.allow, &self.deny)
+    }
+
+    /// The filters as a task takes them: `includeFilters` and `excludeFilters`.
+    #[must_use]
+    pub(crate) fn lists(&self) -> [&[Json]; 2] {
+        [&self.allow, &self.deny]
+    }
+
+    /// What was given, in the order in which it stands.
+    fn given(matches: &ArgMatches) -> Given {
+        let mut given = Given::new();
+        for flag in FLAGS {
+            let values = matches.get_many::<String>(flag.name).into_iter().flatten();
+            let places = matches.indices_of(flag.name).into_iter().flatten();
+            given.extend(places.zip(values).map(|(place, value)| (place, flag.name, value.clone())));
+        }
+        given.sort_unstable();
+        given
+    }
+
+    fn of(given: Given, matches: &ArgMatches) -> Result<Self, Error> {
+        let raw = [ALLOWLIST, DENYLIST]
+            .map(|name| matches.get_many::<String>(name).into_iter().flatten().cloned().collect());
+        Self::combine(given.into_iter().map(|(_, name, value)| (name, value)), raw, matches.get_flag(PRINT))
+            .map_err(|what| Error::raw(ErrorKind::ValueValidation, format!("{what}\n")))
     }
 
     /// Combines flags, in the order in which they stand.
@@ -130,17 +160,7 @@ impl Args for FilterArgs {
 
 impl FromArgMatches for FilterArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut given: Vec<(usize, &'static str, String)> = Vec::new();
-        for flag in FLAGS {
-            let values = matches.get_many::<String>(flag.name).into_iter().flatten();
-            let places = matches.indices_of(flag.name).into_iter().flatten();
-            given.extend(places.zip(values).map(|(place, value)| (place, flag.name, value.clone())));
-        }
-        given.sort_unstable();
-        let raw = [ALLOWLIST, DENYLIST]
-            .map(|name| matches.get_many::<String>(name).into_iter().flatten().cloned().collect());
-        Self::combine(given.into_iter().map(|(_, name, value)| (name, value)), raw, matches.get_flag(PRINT))
-            .map_err(|what| Error::raw(ErrorKind::ValueValidation, format!("{what}\n")))
+        Self::of(Self::given(matches), matches)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

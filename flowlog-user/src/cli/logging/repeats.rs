@@ -1,0 +1,183 @@
+//! What is said again and again is said a few times a minute, with a line for how often it was left out.
+
+use std::collections::HashMap;
+use std::fmt::{Debug, Write as _};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata};
+use tracing_subscriber::layer::{Context, Filter};
+
+/// How often a message may come within an interval.
+const FREE: u32 = 5;
+const INTERVAL: Duration = Duration::from_secs(60);
+/// Messages that are told apart; beyond that, what is new passes freely.
+const KEPT_MAX: usize = 1024;
+/// Where the lines about what was left out come from; they are not counted themselves.
+const TARGET: &str = "flowlog::repeats";
+/// Fields by which messages differ though only their digits do: another task is another message.
+const NAMES: [&str; 6] = ["task", "file", "interface", "path", "folder", "side"];
+
+static BOOK: LazyLock<Mutex<Book>> = LazyLock::new(Mutex::default);
+
+/// Lets the first of equal messages through. What is for debugging always passes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeats {
+    pub(super) on: bool,
+}
+
+impl<S> Filter<S> for Repeats {
+    fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        true
+    }
+
+    fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
+        let about = event.metadata();
+        if !self.on || *about.level() > Level::INFO || about.target() == TARGET {
+            return true;
+        }
+        let mut said = Said::default();
+        event.record(&mut said);
+        let (passes, over) = {
+            let mut book = BOOK.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            (book.passes(said, now), book.over(now))
+        };
+        say(over);
+        passes
+    }
+}
+
+/// Says of messages whose interval is over how often they were left out; to be called now and then.
+pub(crate) fn tell() {
+    let over = BOOK.lock().unwrap_or_else(PoisonError::into_inner).over(Instant::now());
+    say(over);
+}
+
+fn say(over: Vec<(String, u32)>) {
+    for (message, times) in over {
+        tracing::warn!(target: TARGET, times, message, "said more often than this log shows");
+    }
+}
+
+/// What a message says: to tell it apart, and to be named.
+#[derive(Default)]
+struct Said {
+    key: String,
+    message: String,
+}
+
+impl Visit for Said {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let text = format!("{value:?}");
+        let name = field.name();
+        // Writing to a string cannot fail.
+        let _ = write!(self.key, "{name}=");
+        if NAMES.contains(&name) {
+            self.key.push_str(&text);
+        } else {
+            self.key.extend(text.chars().filter(|c| !c.is_ascii_digit()));
+        }
+        self.key.push('\n');
+        if name == "message" {
+            self.message = text;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Book {
+    /// When the interval of a message began, how often it came in it, and what it says.
+    messages: HashMap<String, (Instant, u32, String)>,
+}
+
+impl Book {
+    fn passes(&mut self, said: Said, now: Instant) -> bool {
+        if !self.messages.contains_key(&said.key) && self.messages.len() >= KEPT_MAX {
+            self.messages
+                .retain(|_, (began, count, _)| *count > FREE || now.duration_since(*began) < INTERVAL);
+            if self.messages.len() >= KEPT_MAX {
+                return true;
+            }
+        }
+        let (_, count, _) = self.messages.entry(said.key).or_insert((now, 0, said.message));
+        *count = count.saturating_add(1);
+        *count <= FREE
+    }
+
+    /// Takes out the messages whose interval is over; those of which something was left out, and how often.
+    fn over(&mut self, now: Instant) -> Vec<(String, u32)> {
+        let mut over = Vec::new();
+        self.messages.retain(|_, (began, count, message)| {
+            let stays = now.duration_since(*began) < INTERVAL;
+            if !stays && *count > FREE {
+                over.push((std::mem::take(message), *count - FREE));
+            }
+            stays
+        });
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(key: &str) -> Said {
+        Said { key: key.into(), message: key.into() }
+    }
+
+    #[test]
+    fn repeats_are_left_out_and_their_number_is_told_once() {
+        let (mut book, began) = (Book::default(), Instant::now());
+        let passed = (0..100).filter(|_| book.passes(said("disk full"), began)).count();
+        assert_eq!(passed, 5);
+        assert!(book.passes(said("other"), began), "another message passes");
+        assert_eq!(book.over(began + INTERVAL / 2), []);
+        assert_eq!(book.over(began + INTERVAL), [("disk full".to_owned(), 95)]);
+        assert_eq!(book.over(began + INTERVAL), []);
+        assert!(book.passes(said("disk full"), began + INTERVAL));
+    }
+
+    #[test]
+    fn a_flood_of_different_messages_takes_bounded_memory_and_passes() {
+        let (mut book, now) = (Book::default(), Instant::now());
+        for n in 0..10 * KEPT_MAX {
+            assert!(book.passes(said(&format!("m{n}x")), now));
+        }
+        assert!(book.messages.len() <= KEPT_MAX);
+    }
+
+    /// Through tracing itself: what differs by numbers only is the same message, and another task is not.
+    #[test]
+    fn messages_are_equal_but_for_their_numbers() {
+        use std::sync::Arc;
+        use tracing_subscriber::prelude::*;
+        #[derive(Clone, Default)]
+        struct Lines(Arc<Mutex<Vec<u8>>>);
+        impl std::io::Write for Lines {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.lock().unwrap().extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let lines = Lines::default();
+        let to = lines.clone();
+        let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(move || to.clone());
+        let subscriber = tracing_subscriber::registry().with(layer.with_filter(Repeats { on: true }));
+        tracing::subscriber::with_default(subscriber, || {
+            for n in 0..50 {
+                tracing::warn!(task = "a1", lost = n, "the disk lost {n} records");
+                tracing::warn!(task = "a2", lost = n, "the disk lost {n} records");
+                tracing::debug!("step {n}");
+            }
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+        assert_eq!([count("task=\"a1\""), count("task=\"a2\""), count("step")], [5, 5, 50], "{text}");
+    }
+}
