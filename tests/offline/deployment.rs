@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+
+use crate::formats::{printed, python};
 
 fn config(name: &str) -> Result<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config").join(name);
@@ -53,6 +55,18 @@ fn each_alert_fires_and_is_silent_on_a_healthy_node() -> Result<()> {
         return Ok(());
     };
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));
+    Ok(())
+}
+
+/// Linted and rendered by Helm's own engine, validated by Kubernetes' own schema, and the same as the plain manifest.
+#[test]
+fn the_chart_gives_what_people_combine() -> Result<()> {
+    let Some(mut python) = python() else { return Ok(()) };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let said = printed(python.arg(root.join("tests/offline/chart.py")).args(
+        ["config/helm/flowlog", "config/k8s/flowlog.yaml", "config/quickstart.yaml"].map(|at| root.join(at)),
+    ))?;
+    ensure!(said == b"the chart is well\n", "{}", String::from_utf8_lossy(&said));
     Ok(())
 }
 

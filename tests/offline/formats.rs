@@ -319,7 +319,7 @@ fn records_are_small() -> Result<()> {
 }
 
 /// The packages that `cargo xtask test` puts there; `None`, saying so, where they are not.
-fn python() -> Option<Command> {
+pub(crate) fn python() -> Option<Command> {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/python");
     if !packages.join(".complete").is_file() {
         println!("SKIPPED: no readers at {}: `cargo xtask test` installs them with pip", packages.display());

@@ -53,27 +53,35 @@ pub(crate) fn build(toolchain: &Toolchain) -> Result<PathBuf> {
     build_with(toolchain, "", &system::object_path())
 }
 
+/// The same for another architecture than this machine's, of the same byte order.
+pub(crate) fn build_for(toolchain: &Toolchain, arch: &str, object: &Path) -> Result<()> {
+    let folder = system::target_dir().join("ebpf-build");
+    let mut command = command(toolchain, &folder, "kernel", arch);
+    step::shown("building the eBPF object", &mut command)?;
+    replace_if_changed(&folder.join(TARGET).join("ebpf/flowlog-ebpf"), object)
+}
+
 /// The same with features beside those that it needs, to another place.
 fn build_with(toolchain: &Toolchain, features: &str, object: &Path) -> Result<PathBuf> {
     let folder = system::target_dir().join("ebpf-build");
     let features = format!("kernel,{features}");
     step::shown(
         "building the eBPF object",
-        &mut command(toolchain, &folder, features.trim_end_matches(',')),
+        &mut command(toolchain, &folder, features.trim_end_matches(','), std::env::consts::ARCH),
     )?;
     let built = folder.join(TARGET).join("ebpf/flowlog-ebpf");
     replace_if_changed(&built, object)?;
     Ok(object.to_owned())
 }
 
-fn command(toolchain: &Toolchain, folder: &Path, features: &str) -> Command {
+fn command(toolchain: &Toolchain, folder: &Path, features: &str, arch: &str) -> Command {
     let compiler = &toolchain.compiler;
     let mut command = match compiler.way {
         // `-Zbuild-std` wants the cargo of the same nightly.
         Way::Rustup => Command::new(compiler.rustc.with_file_name("cargo")),
         Way::Debian => system::cargo(),
     };
-    let arch = format!("--cfg=bpf_target_arch=\"{}\"", std::env::consts::ARCH);
+    let arch = format!("--cfg=bpf_target_arch=\"{arch}\"");
     command
         .current_dir(system::root())
         .args(["build", "--profile", "ebpf", "--package", "flowlog-ebpf", "--bin", "flowlog-ebpf"])

@@ -5,7 +5,7 @@ use std::fmt;
 
 use anyhow::Result;
 
-use crate::{bench, build, build_ebpf, corpus, run, say, setup, test, tidy, vm};
+use crate::{bench, build, build_ebpf, corpus, dist, run, say, setup, test, tidy, vm};
 
 /// One command: its name, what the overview says, its own help and what runs it.
 pub(crate) struct Command {
@@ -29,6 +29,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     bench::COMMAND,
     vm::COMMAND,
     corpus::COMMAND,
+    dist::COMMAND,
     tidy::COMMAND,
     test::CI_COMMAND,
 ];

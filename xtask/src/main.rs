@@ -11,6 +11,8 @@ mod build_ebpf;
 mod cli;
 mod corpus;
 mod counts;
+mod cross;
+mod dist;
 mod packages;
 mod python;
 mod run;
@@ -21,6 +23,7 @@ mod system;
 mod test;
 mod tidy;
 mod toolchain;
+mod tools;
 mod vm;
 
 use std::process::ExitCode;

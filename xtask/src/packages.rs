@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::{say, step, system};
 
@@ -67,7 +67,12 @@ pub(crate) fn installed(package: &str) -> bool {
 
 /// Packages of the tests' programs that are missing.
 pub(crate) fn missing_test_tools() -> Vec<String> {
-    let missing = TEST_TOOLS.iter().filter(|(program, _)| system::find_program(program).is_none());
+    missing(TEST_TOOLS)
+}
+
+/// Packages of those programs, as (program, package), that are missing.
+pub(crate) fn missing(programs: &[(&str, &str)]) -> Vec<String> {
+    let missing = programs.iter().filter(|(program, _)| system::find_program(program).is_none());
     missing.map(|(_, package)| (*package).to_owned()).collect()
 }
 
@@ -158,6 +163,33 @@ pub(crate) fn consent(why: &str, command: &str, yes: bool) -> Result<()> {
         "" | "y" | "yes" => Ok(()),
         _ => bail!("not done; run the command above yourself, then start again"),
     }
+}
+
+/// Fetches a package without installing it, and unpacks it below `root`. What is in `downloads` is not fetched again;
+/// `options` are apt's own.
+pub(crate) fn unpack(package: &str, options: &[String], downloads: &Path, root: &Path) -> Result<()> {
+    std::fs::create_dir_all(downloads).with_context(|| format!("cannot create {}", downloads.display()))?;
+    let name = package.split(':').next().unwrap_or(package);
+    let fits = |file: &str| file.starts_with(&format!("{name}_")) && file.ends_with(".deb");
+    let find = || names_in(downloads).into_iter().find(|file| fits(file));
+    if find().is_none() {
+        let mut command = Command::new("apt-get");
+        // Root's apt would change to another user, who may not write here.
+        command.current_dir(downloads).args(["-o", "APT::Sandbox::User=root"]).args(options);
+        step::quiet(&format!("fetching {name}"), command.args(["download", package]), None)?;
+    }
+    let Some(file) = find() else { bail!("apt-get download left no {package} in {}", downloads.display()) };
+    // dpkg-deb makes the last folder only.
+    std::fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
+    let mut command = Command::new("dpkg-deb");
+    command.arg("-x").arg(downloads.join(file)).arg(root);
+    step::quiet(&format!("unpacking {name}"), &mut command, None)
+}
+
+/// The names of what is in a folder; none where it cannot be read.
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 fn apt(what: &str, args: &[String]) -> Result<()> {

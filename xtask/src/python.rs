@@ -9,9 +9,12 @@ use anyhow::{Context, Result};
 use crate::{say, system};
 
 /// Versions that are known to work together; their wheels need no compiler.
-const PACKAGES: [&str; 7] = [
+const PACKAGES: [&str; 9] = [
     "duckdb==2.0.1",
     "grpcio-tools==1.85.1",
+    // Helm's own engine in a wheel, and Kubernetes' own schema: they try the chart and the manifests.
+    "helm-python-sdk==0.2.2",
+    "kubernetes-validate==1.37.0",
     "pandas==3.1.1",
     "polars==2.1.0",
     "protobuf==7.36.2",

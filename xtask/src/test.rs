@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::build::Profile;
 use crate::counts::Counts;
-use crate::{build, build_ebpf, cli, python, say, setup, step, system, tidy};
+use crate::{build, build_ebpf, cli, python, say, setup, step, system, tidy, tools};
 
 /// What the tests find in their environment, and what must pass through sudo.
 const ENVIRONMENT: &str =
@@ -54,11 +54,15 @@ fn main(mut args: lexopt::Parser) -> Result<()> {
     let flowlog = build::daemon(Profile::Dev)?;
 
     readers.finish();
+    let promtool = tools::promtool();
     let mut counts = Counts::default();
     for run in runs(system::is_root()) {
         let mut command = system::cargo();
         command.args(["test", "--no-fail-fast"]).args(run.args).arg("--").args(&filters);
         command.env("FLOWLOG_BIN", &flowlog);
+        if let Some(promtool) = &promtool {
+            command.env("PROMTOOL", promtool);
+        }
         if long {
             command.arg("--include-ignored").env("FLOWLOG_TEST_LONG", "1");
         }

@@ -27,6 +27,8 @@ pub(super) struct Frames {
     pub(super) has_header: bool,
     /// The first frame is one as `zstd FILE` makes them.
     pub(super) is_foreign: bool,
+    /// The decoder may have more text without reading on.
+    holds_text: bool,
     /// What was passed last is a whole index.
     indexed: bool,
 }
@@ -57,6 +59,7 @@ impl Frames {
             text_frame: 0,
             has_header: false,
             is_foreign: false,
+            holds_text: false,
             indexed: false,
         })
     }
@@ -118,6 +121,7 @@ impl Frames {
             self.decoder.reinit()?;
             self.state = State::Inside(start);
             self.indexed = false;
+            self.holds_text = false;
             self.is_foreign |= start == 0 && is_sized;
             return Ok(None);
         }
@@ -176,7 +180,7 @@ impl Frames {
         start: u64,
         out: &mut Vec<u8>,
     ) -> io::Result<Option<Piece>> {
-        if input.ready().is_empty() && input.fill()? == 0 {
+        if !self.holds_text && input.ready().is_empty() && input.fill()? == 0 {
             return self.cut(input, growing, start);
         }
         self.text_frame = start;
@@ -184,6 +188,8 @@ impl Frames {
         out.reserve(OUTPUT_BYTES);
         let mut from = InBuffer::around(input.ready());
         let result = self.decoder.run(&mut from, &mut OutBuffer::around_pos(out, filled));
+        // It may hold more than there was room for, also when it has taken all that there is to read.
+        self.holds_text = out.len() == out.capacity();
         let taken = from.pos();
         input.take(taken);
         match result {

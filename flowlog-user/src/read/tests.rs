@@ -144,6 +144,19 @@ fn a_live_file_that_nobody_writes_ends_damaged() {
     }
 }
 
+/// What a decoder still holds when all bytes of a live file are read belongs to it too.
+#[test]
+fn a_live_file_gives_everything_up_to_its_last_flush() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log.zst");
+    for records in (1..9000).step_by(331) {
+        fs::write(&path, zstd(&[lines(0..records)], true)).unwrap();
+        let (text, summary) = print(&[&path], Output::Json);
+        assert_eq!(text.len(), lines(0..records).len(), "{records} records");
+        assert_eq!(summary.damage, []);
+    }
+}
+
 #[test]
 fn tasks_are_merged_by_time() {
     let dir = tempfile::tempdir().unwrap();

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::{step, system};
+use crate::{packages, step, system};
 
 /// An unpacked kernel with its modules, uncompressed and with their dependencies.
 pub(super) struct Kernel {
@@ -30,7 +30,7 @@ impl Kernel {
 /// The newest kernel of a series: the one that is there, or, when there is none or `fresh`, the newest that apt knows.
 pub(super) fn get(series: &str, fresh: bool) -> Result<Kernel> {
     let folder = super::folder().join("kernels");
-    let there = || newest(names_in(&folder), series);
+    let there = || newest(packages::names_in(&folder), series);
     let package = match there() {
         Some(package) if !fresh => package,
         _ => newest(known_to_apt(series), series).with_context(|| {
@@ -74,33 +74,13 @@ fn prepare(package: &str, root: &Path) -> Result<()> {
 }
 
 fn unpack(package: &str, root: &Path) -> Result<()> {
-    let downloads = super::folder().join("packages");
-    std::fs::create_dir_all(&downloads).with_context(|| format!("cannot create {}", downloads.display()))?;
-    let fits = |name: &str| name.starts_with(&format!("{package}_")) && name.ends_with(".deb");
-    let find = || names_in(&downloads).into_iter().find(|name| fits(name));
-    if find().is_none() {
-        let mut command = Command::new("apt-get");
-        // Root's apt would change to another user, who may not write here.
-        command.current_dir(&downloads).args(["-o", "APT::Sandbox::User=root", "download", package]);
-        step::quiet(&format!("fetching {package}"), &mut command, None)?;
-    }
-    let Some(file) = find() else { bail!("apt-get download left no {package} in {}", downloads.display()) };
-    // dpkg-deb makes the last folder only.
-    std::fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
-    let mut command = Command::new("dpkg-deb");
-    command.arg("-x").arg(downloads.join(file)).arg(root);
-    step::quiet(&format!("unpacking {package}"), &mut command, None)
+    packages::unpack(package, &[], &super::folder().join("packages"), root)
 }
 
 fn known_to_apt(series: &str) -> Vec<String> {
     let mut command = Command::new("apt-cache");
     command.args(["pkgnames", &format!("linux-image-{series}.")]);
     system::output_of(&mut command).unwrap_or_default().lines().map(str::to_owned).collect()
-}
-
-fn names_in(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// The signed cloud kernel with the highest version.
