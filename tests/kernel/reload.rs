@@ -97,7 +97,8 @@ fn an_untouched_task_loses_and_doubles_nothing_through_a_hundred_reloads() -> Re
     let reloads = std::env::var("FLOWLOG_RELOADS").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
     let bench = Bench::new()?;
     bench.write("a.yaml", &["{name: all, filePath: LOGS/all.log, events: [start, end]}"])?;
-    let mut daemon = bench.start(&["--active-timeout", "1s"])?;
+    // Else the log says the same five times a minute.
+    let mut daemon = bench.start(&["--verbose", "--active-timeout", "1s"])?;
     let done = AtomicBool::new(false);
     let made = std::thread::scope(|scope| -> Result<Vec<_>> {
         let sending = scope.spawn(|| -> Result<Vec<_>> {
