@@ -32,7 +32,8 @@ fn run(settings: &Settings) -> Result<Vec<Figure>> {
         bench.swap(0)?;
         symlink("..data/flowlogs.yaml", bench.tasks().join("flowlogs.yaml"))?;
         let pair = Pair::new(false)?;
-        let mut daemon = Daemon::start(&pair.near, &bench.tasks(), &bench.logs(), &[])?;
+        // Else the log says the same five times a minute.
+        let mut daemon = Daemon::start(&pair.near, &bench.tasks(), &bench.logs(), &["--verbose"])?;
         for round in 0..series {
             progress(&format!("{tasks} tasks, series {} of {series}", round + 1));
             let (mut took, mut read) = (Vec::new(), Vec::new());

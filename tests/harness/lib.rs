@@ -11,6 +11,7 @@ pub mod http;
 pub mod loaded;
 pub mod measure;
 pub mod model;
+pub mod neighbour;
 pub mod netns;
 pub mod packets;
 pub mod pools;

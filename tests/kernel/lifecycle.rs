@@ -40,7 +40,7 @@ pub(crate) fn attached(netns: &Netns) -> Result<usize> {
 }
 
 /// Waits until `done` holds.
-fn until(what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
     let started = Instant::now();
     while !done()? {
         ensure!(started.elapsed() < PATIENCE, "{what} never came");

@@ -5,6 +5,7 @@
 use flowlog_tests::{loaded, packets};
 
 mod adding_up;
+mod arrivals;
 mod bad_input;
 mod confined;
 mod counting;
@@ -13,6 +14,7 @@ mod end_to_end;
 mod fragments;
 mod framings;
 mod generations;
+mod guests;
 mod headers;
 mod lifecycle;
 mod loading;
@@ -29,7 +31,9 @@ mod removal;
 mod reporting;
 mod reusing;
 mod serving;
+mod site;
 mod stepping;
 mod topologies;
 mod tunnels;
+mod unchanged;
 mod versions;

@@ -1,46 +1,21 @@
 //! A folder with old and new forms of tasks, under a running daemon.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use flowlog_tests::daemon::{Daemon, binary};
-use flowlog_tests::netns::{FAR, Pair};
+use flowlog_tests::netns::FAR;
 use flowlog_tests::records::all;
 use flowlog_tests::traffic::udp;
 use serde_json::Value;
 
+use crate::site::Site;
+
 const CHANGED: &str = "the tasks have changed";
 
-struct Bench {
-    folder: tempfile::TempDir,
-    pair: Pair,
-}
-
-impl Bench {
-    fn new() -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        for name in ["tasks", "logs"] {
-            fs::create_dir(folder.path().join(name))?;
-        }
-        Ok(Self { folder, pair: Pair::new(false)? })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn socket(&self) -> String {
-        format!("unix://{}", self.path("socket").display())
-    }
-
-    fn start(&self, more: &[&str]) -> Result<Daemon> {
-        let socket = self.path("socket").to_string_lossy().into_owned();
-        let all = [&["--socket", &socket][..], more].concat();
-        Daemon::start(&self.pair.near, &self.path("tasks"), &self.path("logs"), &all)
-    }
-
+impl Site {
     /// Hubble's form of a task that takes one port.
     fn hubble(&self, port: u16) -> String {
         let path = self.path("logs").join("web.log");
@@ -59,8 +34,7 @@ impl Bench {
 
     /// What `flowlog status` says of the task's form: the form, and the condition's message.
     fn form(&self) -> Result<(String, String)> {
-        let said = flowlog(&["status", "--server", &self.socket(), "-o", "json"])?;
-        let status: Value = serde_json::from_str(&said)?;
+        let status: Value = serde_json::from_str(&self.status(&["-o", "json"])?)?;
         let task = status["tasks"].as_array().and_then(|tasks| tasks.first()).context("a task")?.clone();
         let conditions = task["conditions"].as_array().context("conditions")?;
         let current =
@@ -94,7 +68,7 @@ fn plain(path: &Path) -> Result<&str> {
 
 #[test]
 fn an_old_form_runs_is_migrated_conflicts_and_is_there_on_the_way_back() -> Result<()> {
-    let bench = Bench::new()?;
+    let bench = Site::new()?;
     let (old, new) = (bench.path("tasks").join("web.yaml"), bench.path("tasks").join("web.v1.yaml"));
     let text = bench.hubble(7_001);
     fs::write(&old, &text)?;
@@ -156,7 +130,7 @@ fn an_old_form_runs_is_migrated_conflicts_and_is_there_on_the_way_back() -> Resu
 
 #[test]
 fn with_the_switch_older_forms_are_refused_until_they_are_migrated() -> Result<()> {
-    let bench = Bench::new()?;
+    let bench = Site::new()?;
     let old = bench.path("tasks").join("web.yaml");
     fs::write(&old, bench.hubble(7_003))?;
     let refused =

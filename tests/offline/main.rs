@@ -15,6 +15,8 @@ mod formats;
 mod fuzz;
 mod hubble;
 mod limits;
+mod migrate;
+mod pools;
 mod prefilter;
 mod rate_limit;
 mod readme;

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use flowlog_user::config::{self, Sources};
+use flowlog_user::config::{self, Loaded, Sources};
+use flowlog_user::enrich::label;
 use flowlog_user::read::{BadLine, Counts, event, flows};
 use flowlog_user::record::Foreign;
 use flowlog_user::task::Plan;
@@ -23,6 +24,12 @@ pub(crate) struct ExplainArgs {
     /// File or folder of address pools; may be given several times.
     #[arg(long = "pools", value_name = "PATH", env = "FLOWLOG_POOLS")]
     pools: Vec<PathBuf>,
+    /// Refuse older forms, as for `flowlog run`.
+    #[arg(long, env = "FLOWLOG_NO_CONVERT")]
+    no_convert: bool,
+    /// Folder below which the daemon may write, as for `flowlog run`: tasks write there whose form does not say where.
+    #[arg(long, value_name = "DIR", default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
+    log_root: Vec<PathBuf>,
     /// A flow as Hubble prints it (`hubble observe -o json`, a line of a log); `-` reads lines from stdin.
     #[arg(long, value_name = "JSON", required_unless_present_any = ["kernel", "normal"])]
     flow: Option<String>,
@@ -43,8 +50,10 @@ pub(crate) struct ExplainArgs {
 /// When tasks are not valid, a flow is none, or stdout cannot be written.
 pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let (tasks, pools) = (arguments.tasks.clone(), arguments.pools.clone());
-    let sources = Sources { tasks, pools, ..Sources::default() };
-    let plan = tasks::load_for_recorded(&sources)?.plan;
+    let (refuse_older, log_root) = (arguments.no_convert, arguments.log_root.first().cloned());
+    let Loaded { plan, pools, .. } =
+        tasks::load_for_recorded(&Sources { tasks, pools, refuse_older, log_root })?;
+    let pools = &pools.pools;
     let mut out = stdout().lock();
     if arguments.normal {
         let forms: Vec<config::Normal> = plan.tasks.iter().map(|task| config::normal(&task.spec)).collect();
@@ -65,13 +74,15 @@ pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     if flow != "-" {
-        let flow = event(flow.as_bytes()).context("--flow is no flow as Hubble prints it")?;
+        let mut flow = event(flow.as_bytes()).context("--flow is no flow as Hubble prints it")?;
+        label(&mut flow, pools);
         answer(&plan, &flow, arguments.output, &mut out)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut counts = Counts::default();
     let mut written = Ok(());
-    let sink = |flow: Foreign| {
+    let sink = |mut flow: Foreign| {
+        label(&mut flow, pools);
         if written.is_ok() {
             written = answer(&plan, &flow, arguments.output, &mut out);
         }

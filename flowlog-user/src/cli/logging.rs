@@ -18,7 +18,7 @@ const HEADING: &str = "Log (on stderr)";
 /// What of the log a person can choose, with every command.
 #[derive(Args, Debug)]
 pub(crate) struct LogArgs {
-    /// Say more of what the daemon does.
+    /// Say more of what the daemon does, and whatever it says as often as it comes.
     #[arg(long, short, global = true, display_order = 900, help_heading = HEADING)]
     verbose: bool,
     /// Levels by target, e.g. `warn`, `capture=debug` or `info,write=trace`; targets are parts of flowlog
@@ -72,7 +72,7 @@ pub(crate) fn start(arguments: &LogArgs, voice: Voice) {
         LogFormat::Text => true,
         LogFormat::Json => false,
     };
-    let limit = repeats::Repeats { on: voice == Voice::Daemon };
+    let limit = repeats::Repeats { on: voice == Voice::Daemon && !arguments.verbose };
     let text = plain.then(|| {
         tracing_subscriber::fmt::layer()
             .with_writer(stderr)

@@ -68,7 +68,7 @@ pub(crate) fn migrate(arguments: &MigrateArgs) -> anyhow::Result<ExitCode> {
     let (mut failed, mut answers) = (false, Vec::new());
     for migration in &all {
         let mut error = None;
-        if let Outcome::Convert { target, text } = &migration.outcome {
+        if let Outcome::Convert { target, text, .. } = &migration.outcome {
             if arguments.write {
                 error = create_beside(target, &migration.file, text.as_bytes()).err();
             } else if matches!(arguments.output, Format::Text) {
@@ -104,15 +104,18 @@ fn say(migration: &Migration, to: Form, written: bool, error: Option<&str>) {
         Outcome::There { file: other, difference: Some(difference) } => {
             tracing::warn!("{file} ({from}) differs from {}, which counts: {difference}", other.display());
         }
-        Outcome::Convert { target, .. } => match (error, written) {
-            (Some(error), _) => tracing::error!("{error}"),
-            (None, true) => {
-                tracing::info!("{file} ({from}) is {} now; {file} stays as it is", target.display());
+        Outcome::Convert { target, without, .. } => {
+            match (error, written) {
+                (Some(error), _) => tracing::error!("{error}"),
+                (None, true) => {
+                    tracing::info!("{file} ({from}) is {} now; {file} stays as it is", target.display());
+                }
+                (None, false) => {
+                    tracing::info!("{file} ({from}) would be {}; --write writes it", target.display());
+                }
             }
-            (None, false) => {
-                tracing::info!("{file} ({from}) would be {}; --write writes it", target.display());
-            }
-        },
+            without.iter().for_each(|line| tracing::info!("{file}: {line}, and is left out"));
+        }
         Outcome::Failed(problems) => problems.iter().for_each(|problem| tracing::error!("{problem}")),
     }
 }
@@ -126,8 +129,8 @@ fn to_json(migration: &Migration, write: bool, error: Option<&str>) -> Value {
         Outcome::There { file, difference } => {
             json!({ "outcome": "there", "target": path(file), "difference": difference })
         }
-        Outcome::Convert { target, text } => {
-            json!({ "outcome": "convert", "target": path(target), "text": text,
+        Outcome::Convert { target, text, without } => {
+            json!({ "outcome": "convert", "target": path(target), "text": text, "without": without,
             "written": write && error.is_none(), "error": error })
         }
         Outcome::Failed(problems) => {

@@ -70,7 +70,7 @@ impl Reload {
         let look = reload.config.start(monotonic_ns());
         let error = reload.config.error();
         if let (true, Some(error)) = (reload.config.tasks().is_empty(), &error) {
-            bail!("the tasks are not valid; nothing was started\n{error}");
+            bail!("tasks or pools are not valid; nothing was started\n{error}");
         }
         reload.tell(&look, Cause::Start);
         if reload.config.tasks().is_empty() {
@@ -185,17 +185,18 @@ impl Reload {
                 News::Rejected { file, problems, .. } => {
                     self.board.reloads.failed.add(1);
                     for problem in problems {
-                        tracing::error!(file = %file.display(), "not accepted, its tasks stay as they were: {problem}");
+                        tracing::error!(file = %file.display(), "not accepted, what it held stays as it was: {problem}");
                     }
                 }
                 News::Restored { file, .. } => {
-                    tracing::warn!(file = %file.display(), "its tasks run as they were accepted last");
+                    tracing::warn!(file = %file.display(), "what it held is in force as it was accepted last");
                 }
                 News::Converted { file, form, .. } => {
-                    let file = file.display();
+                    let migration = self.config.migration(file, *form);
                     tracing::info!(
-                        "{file} is in {form} and was converted to {}, as whose tasks it runs; `{} migrate {file} --write` writes that \
-                         down, and this file stays as it is",
+                        "{} is in {form} and was converted to {}, as whose tasks it runs; `{} {migration}` writes that down, and this \
+                         file stays as it is",
+                        file.display(),
                         Form::V1,
                         super::called()
                     );
@@ -207,7 +208,18 @@ impl Reload {
                     }
                 }
                 News::Gone { file } => {
-                    tracing::info!(file = %file.display(), "the file is gone, and with it its tasks");
+                    tracing::info!(file = %file.display(), "the file is gone, and with it what it held");
+                }
+                News::PoolGone { name, file, tasks } if tasks.is_empty() => {
+                    tracing::info!(file = %file.display(), "pool {name} is removed; no flow gets its label any more");
+                }
+                News::PoolGone { name, file, tasks } => {
+                    let tasks = tasks.join(", ");
+                    tracing::warn!(
+                        file = %file.display(),
+                        tasks,
+                        "pool {name} is removed; no flow gets its label any more, and tasks that name it go on as they were"
+                    );
                 }
             }
         }

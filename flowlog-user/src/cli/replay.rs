@@ -10,11 +10,12 @@ use clap::Args;
 use flowlog_user::capture::Captured;
 use flowlog_user::capture::replay::Replay;
 use flowlog_user::clock::Clock;
+use flowlog_user::config::Sources;
 use flowlog_user::decode::Decoder;
-use flowlog_user::enrich::{Enricher, snapshot};
+use flowlog_user::enrich::{Enricher, label, snapshot};
 use flowlog_user::pipeline::{Batch, Pipeline, files};
 use flowlog_user::read::{BadLine, Counts, flows};
-use flowlog_user::record::Node;
+use flowlog_user::record::{Node, Pools};
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::{Overflow, Plan};
 use flowlog_user::write::Roots;
@@ -28,7 +29,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long = "pcap", value_name = "FILE", num_args = 1..)]
     pcaps: Vec<PathBuf>,
     /// Recorded flows instead: lines of Hubble's export or of a log of ours, compressed or not; `-` is stdin. Each passes
-    /// the tasks' filters and masks once, with its own time and node name.
+    /// the tasks' filters and masks once, with its own time and node name, and gets the label of the pool that an address
+    /// belongs to where it has none of a pool.
     #[arg(long = "flows", value_name = "FILE", num_args = 1.., required_unless_present = "pcaps", conflicts_with = "pcaps")]
     flows: Vec<PathBuf>,
     #[command(flatten)]
@@ -59,7 +61,7 @@ const BAD_LINES_TOLD: usize = 10;
 /// When tasks are not valid, a file cannot be written, or a capture cannot be read to its end (what came before is
 /// written).
 pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
-    let sources = arguments.node.sources();
+    let sources = Sources { log_root: arguments.log_root.first().cloned(), ..arguments.node.sources() };
     let loaded = match arguments.flows.is_empty() {
         true => tasks::load_or_fail(&sources)?,
         false => tasks::load_for_recorded(&sources)?,
@@ -79,7 +81,7 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         );
     }
     if !arguments.flows.is_empty() {
-        return recorded(arguments, plan, &Arc::new(Roots::new(&roots)?));
+        return recorded(arguments, plan, &loaded.pools.pools, &Arc::new(Roots::new(&roots)?));
     }
     let timeouts = arguments.node.capture.timeouts();
     let cadences =
@@ -123,7 +125,12 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Puts recorded events through filters, masks and writers.
-fn recorded(arguments: &ReplayArgs, plan: Plan, roots: &Arc<Roots>) -> anyhow::Result<ExitCode> {
+fn recorded(
+    arguments: &ReplayArgs,
+    plan: Plan,
+    pools: &Pools,
+    roots: &Arc<Roots>,
+) -> anyhow::Result<ExitCode> {
     let enricher = Enricher::new(Vec::new());
     let mut pipeline =
         Pipeline::start(plan, roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;
@@ -131,7 +138,8 @@ fn recorded(arguments: &ReplayArgs, plan: Plan, roots: &Arc<Roots>) -> anyhow::R
     let mut waiting = Vec::with_capacity(BATCH_EVENTS);
     let mut told = 0;
     let outcome = arguments.flows.iter().try_for_each(|path| {
-        let sink = |event| {
+        let sink = |mut event| {
+            label(&mut event, pools);
             waiting.push(event);
             if waiting.len() == BATCH_EVENTS {
                 pipeline.take_recorded(&waiting);

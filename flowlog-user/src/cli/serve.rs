@@ -80,7 +80,10 @@ impl ServeArgs {
         let unix = match &self.socket {
             Some(Place::None) => None,
             Some(Place::At(path)) => Some(listen::unix(path)?),
-            None => without(listen::unix(SOCKET.as_ref()), "`flowlog status` will not find this daemon"),
+            None => without(
+                listen::unix(SOCKET.as_ref()),
+                "`flowlog status` will not find this daemon; give it a --socket of its own, and `flowlog status` the same with --server",
+            ),
         };
         Ok(Listeners { tcp, unix, hubble_metrics: self.hubble_metrics })
     }

@@ -66,7 +66,7 @@ async fn ask(arguments: &StatusArgs) -> anyhow::Result<String> {
     let path = &arguments.server;
     let stream = UnixStream::connect(path).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => anyhow::anyhow!(
-            "no flowlog answers on {}; is `flowlog run` running, with the same --socket?",
+            "no flowlog answers on {}; start `flowlog run`, or name with --server the --socket that it was given",
             path.display()
         ),
         std::io::ErrorKind::PermissionDenied => {
@@ -169,8 +169,8 @@ fn tasks(page: &mut String, all: &Value) {
         let _ = writeln!(page, "{}", cells.join("  ").trim_end());
     }
     for task in all.as_array().into_iter().flatten() {
-        if let Some(forms) = forms(task) {
-            let _ = writeln!(page, "{forms}");
+        for line in [forms(task), held(task)].into_iter().flatten() {
+            let _ = writeln!(page, "{line}");
         }
     }
 }
@@ -181,6 +181,17 @@ fn forms(task: &Value) -> Option<String> {
     let current = all.iter().find(|condition| at(condition, "type") == "Current")?;
     let message = at(current, "message").as_str().filter(|message| !message.is_empty())?;
     Some(format!("task {} ({}): {message}", text(task, "task"), text(task, "form")))
+}
+
+/// Why a task that runs does so as it was accepted last.
+fn held(task: &Value) -> Option<String> {
+    if state(task) != "OLD VERSION" {
+        return None;
+    }
+    let all = at(task, "conditions").as_array()?;
+    let accepted = all.iter().find(|condition| at(condition, "type") == "Accepted")?;
+    let why = text(accepted, "message").lines().next().unwrap_or_default();
+    Some(format!("task {} runs as it was accepted last: {why}", text(task, "task")))
 }
 
 fn row(task: &Value) -> [String; 9] {

@@ -59,7 +59,7 @@ fn load_with_warnings(sources: &Sources, tell: impl Fn(&Problem) -> bool) -> any
         Some(loaded) if found.errors.is_empty() => Ok(loaded),
         _ => {
             let lines: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
-            bail!("the tasks are not valid; nothing was started\n{}", lines.join("\n"))
+            bail!("tasks or pools are not valid; nothing was started\n{}", lines.join("\n"))
         }
     }
 }

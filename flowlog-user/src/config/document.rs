@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::pools::{self, Defined};
 use super::raw;
+use super::resources;
 use super::versions::{self, Form, Mark, mark};
 use crate::task::Spec;
 use crate::tree::{Key, Place, Problems, Tree};
@@ -31,6 +32,16 @@ pub(super) enum Holds {
     Pools,
 }
 
+impl Holds {
+    /// In a sentence.
+    pub(super) const fn what(self) -> &'static str {
+        match self {
+            Self::Anything => "tasks",
+            Self::Pools => "pools",
+        }
+    }
+}
+
 /// Reads one file: either tasks, or pools in any number of documents. Tasks in an older form are made into those of v1
 /// first; `folder` is where they write when their form cannot say it.
 pub(super) fn read(file: &str, text: &str, holds: Holds, folder: &Path, problems: &mut Problems) -> Content {
@@ -48,9 +59,13 @@ fn content(file: &str, text: &str, holds: Holds, folder: &Path, problems: &mut P
             return content;
         }
     };
-    let roots: Vec<&Tree> = documents.iter().filter_map(|(_, root)| root.as_ref()).collect();
+    let errors = problems.errors.len();
+    let Some(roots) = resources::all(&documents, problems) else { return content };
+    if problems.errors.len() > errors {
+        return content;
+    }
     if !roots.is_empty() && roots.iter().all(|root| pools::is_one(root)) {
-        content.pools = roots.iter().flat_map(|root| pools::read(root, problems)).collect();
+        content.pools = roots.iter().filter_map(|root| pools::read(root, problems)).collect();
         return content;
     }
     let drafts = roots.iter().all(|root| Form::of(root, &mut Problems::default()) == Some(Form::Draft));
@@ -59,7 +74,11 @@ fn content(file: &str, text: &str, holds: Holds, folder: &Path, problems: &mut P
         return content;
     }
     let Some(first) = roots.first() else {
-        problems.error(&Place::file(file), "nothing stands in this file; write `flowLogs: []` for no tasks");
+        let message = match holds {
+            Holds::Anything => "nothing stands in this file; write `flowLogs: []` for no tasks",
+            Holds::Pools => "nothing stands in this file; add a pool, or remove the file",
+        };
+        problems.error(&Place::file(file), message);
         return content;
     };
     if holds == Holds::Pools {

@@ -113,7 +113,7 @@ pub(super) fn read(path: &Path) -> Result<String, NoText> {
 
 fn problem(path: &Path, error: &io::Error) -> Problem {
     let remedy = match error.kind() {
-        io::ErrorKind::NotFound => "check the path given with --tasks",
+        io::ErrorKind::NotFound => "check the path",
         io::ErrorKind::PermissionDenied => "check who may read it",
         _ => "check the path and the disk",
     };

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use super::document::{self, Content, Holds};
@@ -52,40 +52,40 @@ pub fn load(sources: impl Into<Sources>) -> Result<Loaded, Error> {
     let sources = sources.into();
     let mut problems = Problems::default();
     let mut unreadable = Vec::new();
-    let mut contents: Vec<(PathBuf, Content)> = Vec::new();
+    let mut contents: Vec<(PathBuf, Content, bool)> = Vec::new();
     for path in sources.paths() {
         let found = files::find(path).unwrap_or_else(|problem| {
             unreadable.push(problem);
             Vec::new()
         });
         if found.is_empty() && path.is_dir() {
-            let message = "no *.yaml, *.yml or *.json in this folder, so it has no tasks";
+            let what = sources.holds(path).what();
+            let message = format!("no *.yaml, *.yml or *.json in this folder, so it has no {what}");
             problems.warning(&Place::file(&path.to_string_lossy()), message);
         }
         for file in found {
             match files::read(&file) {
                 Ok(text) => {
                     let (name, holds) = (file.to_string_lossy(), sources.holds(&file));
+                    let errors = problems.errors.len();
                     let content = document::read(&name, &text, holds, sources.folder(), &mut problems);
-                    contents.push((file, content));
+                    contents.push((file, content, problems.errors.len() == errors));
                 }
                 Err(NoText::Unreadable(problem)) => unreadable.push(problem),
                 Err(NoText::Wrong(problem)) => problems.errors.push(problem),
             }
         }
     }
-    let pools = contents.iter().map(|(file, content)| (file.as_path(), content.pools.as_slice()));
-    let pools = join(pools, &Joined::default());
-    problems.errors.extend(pools.refused.iter().cloned());
-    problems.warnings.extend(pools.warnings.iter().cloned());
-    let files = contents.iter().map(|(file, content)| (file.as_path(), content));
-    let settled = settle(files, &sources, &pools.pools);
-    problems.warnings.extend(settled.twins.values().flatten().filter_map(|twin| twin.warning.clone()));
+    let pools = pools(&contents, &mut problems);
+    let files = contents.iter().map(|(file, content, _)| (file.as_path(), content));
+    let settled = settle(files, &sources, &pools.pools, |_, _| None);
+    problems.warnings.extend(settled.warnings);
     let (mut specs, mut origins) = (Vec::new(), BTreeMap::new());
-    for ((file, content), (_, kept)) in contents.iter().zip(&settled.specs) {
+    for ((file, content, is_valid), (_, kept)) in contents.iter().zip(&settled.specs) {
         for spec in kept {
             let twins = settled.twins.get(&spec.name).map_or(&[][..], Vec::as_slice);
-            origins.entry(spec.name.clone()).or_insert_with(|| origin(file, content, twins));
+            let origin = || origin(file, content, *is_valid, twins, &sources);
+            origins.entry(spec.name.clone()).or_insert_with(origin);
             specs.push(Spec::clone(spec));
         }
     }
@@ -100,6 +100,34 @@ pub fn load(sources: impl Into<Sources>) -> Result<Loaded, Error> {
         return Err(Error::Invalid(problems));
     }
     Ok(Loaded { plan, pools, origins, warnings: problems.warnings })
+}
+
+/// The pools of all files. Of a file that is not valid as a whole nothing would be in force, so that what it says of a pool
+/// counts only where no other file says anything: no task is told that such a pool is missing.
+fn pools(contents: &[(PathBuf, Content, bool)], problems: &mut Problems) -> Joined {
+    let of = |valid: bool| contents.iter().filter(move |(.., is_valid)| *is_valid == valid);
+    let names = of(true).flat_map(|(_, content, _)| &content.pools).map(|defined| &*defined.pool.name);
+    let valid: HashSet<&str> = names.collect();
+    let mut names = valid.clone();
+    let mut broken = Vec::new();
+    for (file, content, _) in of(false) {
+        for defined in &content.pools {
+            if names.insert(&defined.pool.name) {
+                broken.push((file.as_path(), vec![defined.clone()]));
+            }
+        }
+    }
+    let pools = of(true).map(|(file, content, _)| (file.as_path(), content.pools.as_slice()));
+    let pools =
+        join(pools.chain(broken.iter().map(|(file, one)| (*file, one.as_slice()))), &Joined::default());
+    problems.errors.extend(pools.refused.iter().cloned());
+    problems.warnings.extend(pools.warnings.iter().cloned());
+    let newer = of(false).flat_map(|(_, content, _)| &content.pools);
+    for newer in newer.filter(|newer| valid.contains(&*newer.pool.name)) {
+        let Some((_, counts)) = pools.defined.get(&newer.pool.name) else { continue };
+        problems.warnings.extend(counts.instead_of(newer));
+    }
+    pools
 }
 
 /// Reads tasks from a text instead of a file, as [`load`] does; `name` stands for the file in messages.

@@ -7,16 +7,22 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::News;
 use super::versions::Form;
+use super::{News, held};
 use crate::limits::CONFIG_BYTES_MAX;
+use crate::task::Spec;
 use crate::tree::{Place, Problem};
 use crate::write::{Error, StateDir};
 
 /// Subfolder of the state folder with accepted texts.
 const FOLDER: &str = "tasks";
+/// The one with tasks that name pools, and the addresses that these had.
+const HELD: &str = "pools";
 /// The one with what older forms were converted to, and of what.
 const CONVERTED: &str = "converted";
+
+/// The largest text of that; each task of a file may name all pools there are.
+const HELD_BYTES_MAX: u64 = 256 << 20;
 
 /// SHA-256 of a text, shown as `sha256sum` does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,19 +59,57 @@ impl fmt::Debug for Hash {
 pub(super) struct Memory {
     state: Option<Arc<StateDir>>,
     /// What is not yet written, by folder and file: texts to keep, and files to forget.
-    pending: BTreeMap<(&'static str, PathBuf), Option<String>>,
+    pending: Pending,
+    /// Tasks that name pools, as they are kept.
+    held: BTreeMap<PathBuf, Vec<Arc<Spec>>>,
     /// Which form and text of a file was converted last.
     marks: BTreeMap<PathBuf, (String, String)>,
 }
 
 impl Memory {
     pub(super) const fn new(state: Option<Arc<StateDir>>) -> Self {
-        Self { state, pending: BTreeMap::new(), marks: BTreeMap::new() }
+        Self { state, pending: BTreeMap::new(), held: BTreeMap::new(), marks: BTreeMap::new() }
+    }
+
+    /// Tasks that name pools as they were in force last, with their files.
+    pub(super) fn load_held(&mut self) -> Vec<(PathBuf, Arc<Spec>)> {
+        let Some(state) = &self.state else { return Vec::new() };
+        for name in state.names(HELD).unwrap_or_default() {
+            let bytes = state.get(HELD, &name, HELD_BYTES_MAX).ok().flatten();
+            self.held.extend(bytes.and_then(|bytes| held::parse(&bytes)));
+        }
+        let of = |(file, specs): (&PathBuf, &Vec<Arc<Spec>>)| -> Vec<_> {
+            specs.iter().map(|spec| (file.clone(), Arc::clone(spec))).collect()
+        };
+        self.held.iter().flat_map(of).collect()
+    }
+
+    /// Keeps the tasks that name pools, by file, as they are in force.
+    pub(super) fn hold(&mut self, now: BTreeMap<PathBuf, Vec<Arc<Spec>>>) {
+        if self.state.is_none() {
+            return;
+        }
+        for file in self.held.keys().filter(|file| !now.contains_key(*file)) {
+            self.pending.insert((HELD, file.clone()), None);
+        }
+        for (file, specs) in &now {
+            let same = |old: &Vec<Arc<Spec>>| {
+                old.len() == specs.len()
+                    && old
+                        .iter()
+                        .zip(specs)
+                        .all(|(old, new)| old.name == new.name && old.differences(new).is_empty())
+            };
+            if !self.held.get(file).is_some_and(same) {
+                self.pending.insert((HELD, file.clone()), Some(Kept::Tasks(specs.clone())));
+            }
+        }
+        self.held = now;
     }
 
     pub(super) fn keep(&mut self, file: &Path, text: &str) {
         if self.state.is_some() {
-            self.pending.insert((FOLDER, file.to_owned()), Some(kept(file, text)));
+            self.pending.insert((FOLDER, file.to_owned()), Some(Kept::Text(kept(file, text))));
         }
     }
 
@@ -100,7 +144,7 @@ impl Memory {
         if self.state.is_some() {
             let text = serde_json::json!({ "file": file.to_string_lossy(), "form": mark.0, "hash": mark.1,
                 "to": Form::V1.to_string(), "text": newest() });
-            self.pending.insert((CONVERTED, file.to_owned()), Some(text.to_string()));
+            self.pending.insert((CONVERTED, file.to_owned()), Some(Kept::Text(text.to_string())));
         }
         self.marks.insert(file.to_owned(), mark);
         true
@@ -136,7 +180,7 @@ impl Memory {
     /// What was read is what is kept already.
     pub(super) fn kept(&mut self, file: &Path, text: &str) {
         let key = (FOLDER, file.to_owned());
-        if self.pending.get(&key).is_some_and(|pending| pending.as_deref() == Some(&kept(file, text))) {
+        if matches!(self.pending.get(&key), Some(Some(Kept::Text(pending))) if *pending == kept(file, text)) {
             self.pending.remove(&key);
         }
     }
@@ -151,7 +195,18 @@ impl Memory {
 #[derive(Debug, Default)]
 pub struct Unwritten {
     state: Option<Arc<StateDir>>,
-    texts: BTreeMap<(&'static str, PathBuf), Option<String>>,
+    texts: Pending,
+}
+
+/// By subfolder and file: what to keep, and files to forget.
+type Pending = BTreeMap<(&'static str, PathBuf), Option<Kept>>;
+
+/// What is kept of a file.
+#[derive(Debug)]
+enum Kept {
+    Text(String),
+    /// Made into a text when it is written: that takes as long as pools are large.
+    Tasks(Vec<Arc<Spec>>),
 }
 
 impl Unwritten {
@@ -176,7 +231,8 @@ impl Unwritten {
         while let Some(((folder, file), text)) = self.texts.pop_first() {
             let name = format!("{}.json", Hash::of(&file.to_string_lossy()));
             let done = match &text {
-                Some(text) => state.put(folder, &name, text.as_bytes()),
+                Some(Kept::Text(text)) => state.put(folder, &name, text.as_bytes()),
+                Some(Kept::Tasks(specs)) => state.put(folder, &name, held::text(&file, specs).as_bytes()),
                 None => state.remove(folder, &name),
             };
             if let Err(error) = done {

@@ -138,6 +138,7 @@ fn form(shape: &Shape, value: &Value) -> Value {
     match (shape, value) {
         (Shape::List(of), Value::Array(items)) => items.iter().map(|item| form(of, item)).collect(),
         (Shape::OneOrMany(of), Value::Array(items)) => items.iter().map(|item| form(of, item)).collect(),
+        (Shape::Filled(of), value) => form(of, value),
         (Shape::Map(names, shapes), Value::Object(entries)) => {
             let mut fields = Map::new();
             for ((name, camel), shape) in names.iter().zip(*shapes) {

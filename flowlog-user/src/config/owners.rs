@@ -5,7 +5,7 @@
 //! notifications may come too often. What depends on several files (who has a name, which pools there are) is decided
 //! from what each of them was accepted with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::pools::{Joined, join};
 use super::versions::{Form, Twin, newest};
 use super::{Error, Sources};
 use crate::limits::CONFIG_GONE_MS;
-use crate::task::Claims;
+use crate::task::{Claims, Spec};
 use crate::tree::{Place, Problem, Problems};
 use crate::write::StateDir;
 
@@ -34,7 +34,7 @@ pub enum News {
         /// What is allowed but probably not meant.
         warnings: Vec<Problem>,
     },
-    /// It is not valid or cannot be read; its tasks stay as they were.
+    /// It is not valid or cannot be read; what it held stays as it was.
     Rejected {
         /// The file, or the folder.
         file: PathBuf,
@@ -63,6 +63,15 @@ pub enum News {
     Gone {
         /// The file.
         file: PathBuf,
+    },
+    /// A pool is not defined any more.
+    PoolGone {
+        /// Its name.
+        name: Box<str>,
+        /// Where it was defined.
+        file: PathBuf,
+        /// Tasks that name it and go on with the addresses that it had.
+        tasks: Vec<String>,
     },
     /// What several files say together: allowed, and worth knowing.
     Noticed {
@@ -108,6 +117,8 @@ pub struct Config {
     memory: Memory,
     tasks: Tasks,
     joined: Joined,
+    /// At a start: tasks that name pools, as they were in force before.
+    held: HashMap<String, Owned>,
     /// By task: older forms that do not count.
     twins: BTreeMap<String, Vec<Twin>>,
     /// What was asked for at the last decision and not given, and what was told of pools.
@@ -126,6 +137,7 @@ impl Config {
             memory: Memory::new(state),
             tasks: Tasks::new(),
             joined: Joined::default(),
+            held: HashMap::new(),
             twins: BTreeMap::new(),
             refused: Vec::new(),
             noticed: BTreeMap::new(),
@@ -135,6 +147,9 @@ impl Config {
     /// The first look: what is bad is replaced by what was accepted last, where that is known.
     pub fn start(&mut self, now_ns: u64) -> Look {
         self.memory.load_marks();
+        let held = self.memory.load_held().into_iter();
+        let held = held.map(|(file, spec)| (spec.name.clone(), Owned { spec, file: file.into() }));
+        self.held = held.collect();
         let mut look = self.look(now_ns, true);
         for (file, text) in self.memory.load(&mut look.news) {
             self.memory.kept(&file, &text);
@@ -158,6 +173,7 @@ impl Config {
         // From what is remembered too, and as if nothing had been decided before.
         (self.tasks, self.joined) = (Tasks::new(), Joined::default());
         self.decide(&mut look);
+        self.held.clear();
         look
     }
 
@@ -211,25 +227,56 @@ impl Config {
         let pools = self.files.iter().filter_map(|(file, known)| {
             known.accepted.as_ref().map(|(_, content)| (file.as_path(), content.pools.as_slice()))
         });
-        self.joined = join(pools, &self.joined);
+        let pools = join(pools, &self.joined);
+        let before = std::mem::replace(&mut self.joined, pools);
         let files = self.files.iter().filter_map(|(file, known)| {
             known.accepted.as_ref().map(|(_, content)| (file.as_path(), content))
         });
-        let settled = settle(files, &self.sources, &self.joined.pools);
+        let in_force = |file: &Path, name: &str| {
+            let owned = self.tasks.get(name).or_else(|| self.held.get(name));
+            owned.filter(|owned| *owned.file == *file).map(|owned| Arc::clone(&owned.spec))
+        };
+        let settled = settle(files, &self.sources, &self.joined.pools, in_force);
+        for (file, name) in &settled.without_pools {
+            // What was in force before the start stays so.
+            if let Some(held) = self.held.get(name).filter(|held| *held.file == **file) {
+                self.tasks.entry(name.clone()).or_insert_with(|| held.clone());
+            }
+        }
         self.twins = settled.twins;
-        self.notice(&mut look.news);
+        self.notice(&settled.warnings, &mut look.news);
         let decision = decide(&settled.specs.into_iter().collect(), &self.tasks);
         self.tasks = decision.tasks.clone();
         self.refused.clone_from(&decision.refused);
+        self.tell_gone(&before, &mut look.news);
+        self.hold();
         look.decision = Some(decision);
     }
 
+    /// Says which pools are not there any more.
+    fn tell_gone(&self, before: &Joined, news: &mut Vec<News>) {
+        let gone = before.defined.iter().filter(|(name, _)| !self.joined.defined.contains_key(*name));
+        for (name, (file, _)) in gone {
+            let names_it = |owned: &&Owned| owned.spec.filter.names_pool(name);
+            let tasks = self.tasks.values().filter(names_it).map(|owned| owned.spec.name.clone()).collect();
+            news.push(News::PoolGone { name: name.clone(), file: file.clone(), tasks });
+        }
+    }
+
+    /// Keeps what is in force of tasks that name pools.
+    fn hold(&mut self) {
+        let mut held: BTreeMap<PathBuf, Vec<Arc<Spec>>> = BTreeMap::new();
+        for owned in self.tasks.values().filter(|owned| owned.spec.filter.names_pools()) {
+            held.entry(owned.file.to_path_buf()).or_default().push(Arc::clone(&owned.spec));
+        }
+        self.memory.hold(held);
+    }
+
     /// Says what several files say together, once.
-    fn notice(&mut self, news: &mut Vec<News>) {
+    fn notice(&mut self, warnings: &[Problem], news: &mut Vec<News>) {
         let mut noticed: BTreeMap<PathBuf, (Vec<Problem>, Vec<Problem>)> = BTreeMap::new();
         let file = |problem: &Problem| PathBuf::from(&*problem.place.file);
-        let differences = self.twins.values().flatten().filter_map(|twin| twin.warning.as_ref());
-        for warning in self.joined.warnings.iter().chain(differences) {
+        for warning in self.joined.warnings.iter().chain(warnings) {
             noticed.entry(file(warning)).or_default().0.push(warning.clone());
         }
         for refused in &self.joined.refused {
@@ -325,8 +372,16 @@ impl Config {
     /// From which form a task comes; `file` is where it stands.
     #[must_use]
     pub fn origin(&self, task: &str, file: &Path) -> Option<Origin> {
-        let (_, content) = self.files.get(file)?.accepted.as_ref()?;
-        Some(origin(file, content, self.twins.get(task).map_or(&[], Vec::as_slice)))
+        let known = self.files.get(file)?;
+        let (_, content) = known.accepted.as_ref()?;
+        let twins = self.twins.get(task).map_or(&[][..], Vec::as_slice);
+        Some(origin(file, content, known.rejected.is_none(), twins, &self.sources))
+    }
+
+    /// The arguments of the command that makes a file of an older form into one of the newest.
+    #[must_use]
+    pub fn migration(&self, file: &Path, form: Form) -> String {
+        self.sources.migration(file, form)
     }
 
     /// Why a task's newest version is not in force although its file is good.

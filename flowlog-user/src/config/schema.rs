@@ -134,11 +134,14 @@ fn form(shape: &Shape) -> Value {
         Shape::Path => json!({ "$ref": "#/definitions/path" }),
         Shape::List(of) => json!({ "type": "array", "items": form(of) }),
         Shape::OneOrMany(of) => json!({ "anyOf": [form(of), { "type": "array", "items": form(of) }] }),
+        Shape::Filled(of) => filled(form(of)),
         Shape::Map(names, shapes) => {
             let mut fields = Map::new();
             for ((name, camel), shape) in names.iter().zip(*shapes) {
+                let filled = matches!(shape, Shape::Filled(_));
                 for name in [name, camel] {
-                    fields.insert((*name).into(), optional(form(shape)));
+                    let form = form(shape);
+                    fields.insert((*name).into(), if filled { form } else { optional(form) });
                 }
             }
             json!({ "type": "object", "properties": fields, "additionalProperties": false })
@@ -146,6 +149,20 @@ fn form(shape: &Shape) -> Value {
         Shape::Filters => json!({ "type": "array", "items": { "$ref": "#/definitions/filter" } }),
         Shape::NotServed => json!({ "type": "null" }),
     }
+}
+
+/// A list is not empty.
+fn filled(mut form: Value) -> Value {
+    let lists = match form.get_mut("anyOf") {
+        Some(Value::Array(forms)) => forms.iter_mut().collect(),
+        _ => vec![&mut form],
+    };
+    for list in lists.into_iter().filter_map(Value::as_object_mut) {
+        if list.get("type").is_some_and(|of| of == "array") {
+            list.insert("minItems".into(), 1.into());
+        }
+    }
+    form
 }
 
 /// Null equals absent.

@@ -1,7 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use super::document::Holds;
-use super::versions::DEFAULT_FOLDER;
+use super::files;
+use super::versions::{DEFAULT_FOLDER, Form};
 
 /// Where tasks and pools come from.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,33 @@ impl Sources {
         self.log_root.as_deref().unwrap_or(Path::new(DEFAULT_FOLDER))
     }
 
+    /// The command that makes a file of an older form into one of the newest, and what else is to be done.
+    pub(super) fn how_to_migrate(&self, file: &Path, form: Form) -> String {
+        let command = format!("`flowlog {}`", self.migration(file, form));
+        match self.tasks.iter().any(|path| path == file) {
+            true => format!("{command} (and name the file that it writes with --tasks, too)"),
+            false => command,
+        }
+    }
+
+    /// The arguments of that command, as a shell takes them, wherever it is run. The file alone is named where its folder
+    /// shows everything else that is there.
+    pub(super) fn migration(&self, file: &Path, form: Form) -> String {
+        let folder = files::parent(file);
+        let alone = matches!(self.tasks.as_slice(), [only] if only == file || only == folder);
+        let mut words = vec!["migrate".to_owned()];
+        match alone {
+            true => words.push(shell_word(file)),
+            false => words.extend(self.tasks.iter().map(|path| shell_word(path))),
+        }
+        words.push("--write".into());
+        // Only this form does not say where its tasks write.
+        if form == Form::Draft && self.folder() != Path::new(DEFAULT_FOLDER) {
+            words.extend(["--log-root".into(), shell_word(self.folder())]);
+        }
+        words.join(" ")
+    }
+
     /// What a file may hold.
     pub(super) fn holds(&self, file: &Path) -> Holds {
         match self.tasks.iter().any(|path| file.starts_with(path)) {
@@ -32,6 +60,14 @@ impl Sources {
             false => Holds::Pools,
         }
     }
+}
+
+/// A path as a word of a shell's command, for any working folder.
+fn shell_word(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,".contains(c);
+    if text.chars().all(plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 impl From<Vec<PathBuf>> for Sources {

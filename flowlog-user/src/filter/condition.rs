@@ -70,6 +70,11 @@ impl Conditions {
         let find =
             |key: &str| known.iter().find(|name| **name == key).map_or(Key::Unknown, |name| Key::Known(name));
         let mut conditions = Vec::new();
+        let entries = if let Value::Map(entries) = &tree.value { entries.as_slice() } else { &[] };
+        for entry in entries.iter().filter(|entry| says_nothing(&entry.value)) {
+            // Of a list in Hubble's filters this means any; here it is more likely what a template has left.
+            problems.error(&entry.place, "names nothing; write what it asks for, or remove it");
+        }
         for (name, entry) in tree.fields("condition", &known, find, problems).iter() {
             let tree = &entry.value;
             let condition = match name {
@@ -121,24 +126,35 @@ impl Conditions {
 
     /// Whether they ask for pools.
     pub(super) fn name_pools(&self) -> bool {
-        self.0.iter().any(|(_, condition)| matches!(condition, Condition::Pool(..)))
+        self.pools().next().is_some()
     }
 
-    /// Finds the addresses of the pools they name.
-    pub(super) fn resolve(&mut self, pools: &Pools, problems: &mut Vec<Problem>) {
-        for (_, condition) in &mut self.0 {
-            if let Condition::Pool(_, named) = condition {
-                named.resolve(pools, problems);
-            }
+    /// Finds the addresses of the pools they name; `before` is what stays in force where one is not there.
+    pub(super) fn resolve(&mut self, pools: &Pools, before: Option<&Self>, problems: &mut Vec<Problem>) {
+        for (end, named) in self.pools_mut() {
+            let before = before.and_then(|before| before.pools().find(|(other, _)| *other == end));
+            named.resolve(pools, before.map(|(_, named)| named), problems);
         }
+    }
+
+    /// What is asked for of each end's pool.
+    pub(super) fn pools(&self) -> impl Iterator<Item = (End, &InPools)> {
+        self.0.iter().filter_map(|(_, condition)| match condition {
+            Condition::Pool(end, named) => Some((*end, named)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn pools_mut(&mut self) -> impl Iterator<Item = (End, &mut InPools)> {
+        self.0.iter_mut().filter_map(|(_, condition)| match condition {
+            Condition::Pool(end, named) => Some((*end, named)),
+            _ => None,
+        })
     }
 
     /// Where sender and receiver must lie, negations apart; `None` where they may lie anywhere.
     pub(super) fn within(&self, of: End) -> Option<&AddressSet> {
-        self.0.iter().find_map(|(_, condition)| match condition {
-            Condition::Pool(end, pools) if *end == of => pools.within(),
-            _ => None,
-        })
+        self.pools().find(|(end, _)| *end == of).and_then(|(_, pools)| pools.within())
     }
 
     pub(super) fn hold(&self, facts: &impl Facts) -> bool {
@@ -184,6 +200,10 @@ impl Condition {
             Self::Pool(end, pools) => pools.holds(facts.address(*end)),
         }
     }
+}
+
+fn says_nothing(tree: &Tree) -> bool {
+    matches!(&tree.value, Value::Null) || matches!(&tree.value, Value::List(items) if items.is_empty())
 }
 
 /// Ports, ranges of them, and both negated: `80`, `1024-65535`, `!443`.

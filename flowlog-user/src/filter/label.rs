@@ -2,14 +2,13 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::json;
-use super::label_parser;
-use crate::record::Texts;
-use crate::tree::{Problems, Tree};
+use super::{json, label_parser, pool};
+use crate::record::{Pools, Texts};
+use crate::tree::{Place, Placed, Problem, Problems, Tree};
 
 /// Kubernetes label selectors, one of which must select the labels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Selectors(Vec<Vec<Requirement>>);
+pub struct Selectors(Vec<Placed<Vec<Requirement>>>);
 
 /// One requirement of a selector; all must hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,18 +48,54 @@ impl Selectors {
                     problems.error(&item.place, format!("`{text}` is no label selector: {what}"));
                 })
                 .ok()
+                .map(|value| Placed { place: item.place.clone(), value })
         })
         .map(Self)
     }
 
     /// Whether they ask only for labels that records of ours have: `reserved:` and `pool:`.
     pub(super) fn are_recorded(&self) -> bool {
-        let recorded = |source: Option<&str>| matches!(source, Some("reserved" | "pool"));
-        self.0.iter().flatten().all(|requirement| recorded(requirement.key.source.as_deref()))
+        let recorded = |source: Option<&str>| matches!(source, Some("reserved" | POOL));
+        self.requirements().all(|(_, requirement)| recorded(requirement.key.source.as_deref()))
+    }
+
+    fn requirements(&self) -> impl Iterator<Item = (&Place, &Requirement)> {
+        self.0
+            .iter()
+            .flat_map(|Placed { place, value }| value.iter().map(move |requirement| (place, requirement)))
+    }
+
+    /// Labels of pools that no flow is given.
+    pub(super) fn vain(&self, pools: &Pools, problems: &mut Vec<Problem>) {
+        for (place, requirement) in self.requirements() {
+            let Key { source, name, .. } = &requirement.key;
+            if source.as_deref() != Some(POOL) {
+                continue;
+            }
+            let of_value = |value: &String| match value.as_str() {
+                "" => pool::vain(name, false, pools),
+                RESERVED => pool::vain(name, true, pools),
+                _ => Some(format!("the label of a pool has the value `{RESERVED}` or none, not `{value}`")),
+            };
+            let why = match &requirement.test {
+                Test::Exists | Test::Missing => pool::vain(name, false, pools),
+                Test::In(values) | Test::NotIn(values) => {
+                    let all: Option<Vec<String>> = values.iter().map(of_value).collect();
+                    all.and_then(|all| all.into_iter().next())
+                }
+                Test::Above(_) | Test::Below(_) => Some("the label of a pool has no number".to_owned()),
+            };
+            let effect = match requirement.test {
+                Test::Missing | Test::NotIn(_) => "holds for every flow",
+                _ => "matches nothing",
+            };
+            let message = |why| format!("`{POOL}:{name}` {effect}: {why}");
+            problems.extend(why.map(|why| Problem { place: place.clone(), message: message(why) }));
+        }
     }
 
     pub(super) fn matches(&self, labels: Texts<'_>) -> bool {
-        self.0.iter().any(|selector| selector.iter().all(|requirement| requirement.holds(labels)))
+        self.0.iter().any(|selector| selector.value.iter().all(|requirement| requirement.holds(labels)))
     }
 }
 
@@ -92,6 +127,10 @@ impl Key {
         }
     }
 }
+
+/// The source of the labels of pools, and the value that such a label may have.
+const POOL: &str = "pool";
+const RESERVED: &str = "reserved";
 
 /// The source of labels that stand for prefixes.
 const CIDR: &str = "cidr";

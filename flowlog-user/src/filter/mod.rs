@@ -44,7 +44,7 @@ pub use condition::Conditions;
 pub use decision::Decision;
 pub use lower::Division;
 pub use matcher::Matcher;
-pub use pool::is_pool_name;
+pub use pool::{PoolAddresses, is_pool_name};
 pub use spec::{FIELDS, FlowFilter, NOT_RECORDED, Spec};
 
 use std::sync::Arc;

@@ -23,6 +23,15 @@ struct Named {
     negated: bool,
 }
 
+/// The addresses of the pools that a condition names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolAddresses {
+    /// One of these is asked for; `None` where only negated pools are named.
+    pub within: Option<AddressSet>,
+    /// None of these may be it.
+    pub outside: AddressSet,
+}
+
 /// What a pool's name may be made of: it stands in labels.
 #[must_use]
 pub fn is_pool_name(text: &str) -> bool {
@@ -52,12 +61,15 @@ impl InPools {
         Some(Self { named, ..Self::default() })
     }
 
-    /// Finds the addresses; the problems are the pools that nobody defines.
-    pub(super) fn resolve(&mut self, pools: &Pools, problems: &mut Vec<Problem>) {
+    /// Finds the addresses; the problems are the pools that nobody defines. `before` is what stays in force with such a
+    /// problem.
+    pub(super) fn resolve(&mut self, pools: &Pools, before: Option<&Self>, problems: &mut Vec<Problem>) {
         let (mut within, mut outside) = (Vec::new(), Vec::new());
         for Placed { place, value: Named { name, reserved_only, negated } } in &self.named {
             let Some([open, reserved]) = pools.addresses(name) else {
-                problems.push(Problem { place: place.clone(), message: nobody_defines(name, pools) });
+                let had = before.is_some_and(|before| before.names().any(|other| other == &**name));
+                let message = if had { not_any_more(name) } else { nobody_defines(name, pools) };
+                problems.push(Problem { place: place.clone(), message });
                 continue;
             };
             let into = if *negated { &mut outside } else { &mut within };
@@ -67,6 +79,27 @@ impl InPools {
         let asked = self.named.iter().any(|named| !named.value.negated);
         self.within = asked.then(|| AddressSet::union(within));
         self.outside = AddressSet::union(outside);
+    }
+
+    /// Takes what was found before.
+    pub(super) fn restore(&mut self, PoolAddresses { within, outside }: PoolAddresses) {
+        (self.within, self.outside) = (within, outside);
+    }
+
+    pub(super) fn addresses(&self) -> PoolAddresses {
+        PoolAddresses { within: self.within.clone(), outside: self.outside.clone() }
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(|named| &*named.value.name)
+    }
+
+    /// Names of pools that are there and have none of the addresses that are asked for.
+    pub(super) fn empty(&self, pools: &Pools, problems: &mut Vec<Problem>) {
+        for Placed { place, value: Named { name, reserved_only, .. } } in &self.named {
+            let message = vain(name, *reserved_only, pools).filter(|_| pools.addresses(name).is_some());
+            problems.extend(message.map(|message| Problem { place: place.clone(), message }));
+        }
     }
 
     /// What the address must lie in, negations apart.
@@ -86,8 +119,27 @@ impl InPools {
     }
 }
 
+/// Why no address has the label of a pool, where none has.
+pub(super) fn vain(name: &str, reserved_only: bool, pools: &Pools) -> Option<String> {
+    let Some([open, reserved]) = pools.addresses(name) else { return Some(nobody_defines(name, pools)) };
+    match (open.is_empty() && reserved.is_empty(), reserved_only && reserved.is_empty()) {
+        (true, _) => {
+            Some(format!("no address belongs to pool `{name}`: all of its own belong to other pools"))
+        }
+        (false, true) => Some(format!("no address is reserved in pool `{name}`")),
+        (false, false) => None,
+    }
+}
+
+fn not_any_more(name: &str) -> String {
+    format!(
+        "no pool `{name}` is defined any more; the task goes on with the addresses that it had: define the pool again, or \
+         name another here"
+    )
+}
+
 /// What to say of a name that no pool has.
-pub(super) fn nobody_defines(name: &str, pools: &Pools) -> String {
+fn nobody_defines(name: &str, pools: &Pools) -> String {
     let known: Vec<&str> = pools.names().collect();
     let remedy = match (known.len(), nearest(name, &known)) {
         (0, _) => {

@@ -75,16 +75,16 @@ pub const CONDITIONS: Shape = Shape::Map(
         ("destination_pool", "destination_pool"),
     ],
     &[
-        RANGES,
-        RANGES,
-        FLAGS,
-        AMOUNT,
-        AMOUNT,
-        Shape::OneOrMany(&Shape::Pattern("^(>=?|<=?|=)\\s*[0-9].*[a-zµμ].*$", "comparison")),
-        RANGES,
-        TUNNELS,
-        POOLS,
-        POOLS,
+        Shape::Filled(&RANGES),
+        Shape::Filled(&RANGES),
+        Shape::Filled(&FLAGS),
+        Shape::Filled(&AMOUNT),
+        Shape::Filled(&AMOUNT),
+        Shape::Filled(&TIME),
+        Shape::Filled(&RANGES),
+        Shape::Filled(&TUNNELS),
+        Shape::Filled(&POOLS),
+        Shape::Filled(&POOLS),
     ],
 );
 const POOLS: Shape = Shape::List(&Shape::Pattern(
@@ -93,5 +93,6 @@ const POOLS: Shape = Shape::List(&Shape::Pattern(
 ));
 const RANGES: Shape = Shape::List(&Shape::Pattern("^!?[0-9]+(-[0-9]+)?$", "port or range"));
 const AMOUNT: Shape = Shape::OneOrMany(&Shape::Pattern("^(>=?|<=?|=)\\s*[0-9]+$", "comparison"));
+const TIME: Shape = Shape::OneOrMany(&Shape::Pattern("^(>=?|<=?|=)\\s*[0-9].*[a-zµμ].*$", "comparison"));
 const TUNNELS: Shape =
     Shape::List(&Shape::Pattern("^!?(none|(vxlan|geneve|gre|ipip|ip6ip)(:[0-9]+(-[0-9]+)?)?)$", "tunnel"));

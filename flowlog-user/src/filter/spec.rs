@@ -14,6 +14,7 @@ use super::name_pattern::NamePatterns;
 use super::namespaced::Namespaced;
 use super::number::Unsigned;
 use super::pattern::Patterns;
+use super::pool::PoolAddresses;
 use super::port::Ports;
 use super::protocol::Protocols;
 use super::reply::Replies;
@@ -142,11 +143,44 @@ impl Spec {
         self.conditions.name_pools()
     }
 
+    /// Whether anything depends on this pool.
+    #[must_use]
+    pub fn names_pool(&self, name: &str) -> bool {
+        self.conditions.pools().any(|(_, named)| named.names().any(|other| other == name))
+    }
+
     /// Finds the addresses of the pools that are named. The problems are names that no pool has; the spec is of use only
-    /// without them.
-    pub fn resolve(&mut self, pools: &Pools) -> Vec<Problem> {
+    /// without them. `before` is what stays in force with one.
+    pub fn resolve(&mut self, pools: &Pools, before: Option<&Self>) -> Vec<Problem> {
         let mut problems = Vec::new();
-        self.conditions.resolve(pools, &mut problems);
+        self.conditions.resolve(pools, before.map(|before| &before.conditions), &mut problems);
+        problems
+    }
+
+    /// The addresses that were found, for each end of which pools are asked for.
+    pub fn pool_addresses(&self) -> impl Iterator<Item = (End, PoolAddresses)> {
+        self.conditions.pools().map(|(end, named)| (end, named.addresses()))
+    }
+
+    /// Takes addresses that were found before, whatever pools there are now.
+    pub fn restore(&mut self, addresses: impl Fn(End) -> Option<PoolAddresses>) {
+        for (end, named) in self.conditions.pools_mut() {
+            if let Some(addresses) = addresses(end) {
+                named.restore(addresses);
+            }
+        }
+    }
+
+    /// What is asked of pools that none of their flows can have: warnings.
+    #[must_use]
+    pub fn vain(&self, pools: &Pools) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for matcher in self.include.iter().chain(&self.exclude).flat_map(|filter| &filter.0) {
+            if let Matcher::Label(_, selectors) = matcher {
+                selectors.vain(pools, &mut problems);
+            }
+        }
+        self.conditions.pools().for_each(|(_, named)| named.empty(pools, &mut problems));
         problems
     }
 }

@@ -27,6 +27,30 @@ impl AddressSet {
         Self { v4: Ranges::new(v4, |n| n.checked_add(1)), v6: Ranges::new(v6, |n| n.checked_add(1)) }
     }
 
+    /// Of ranges with both their ends, each of one family; what is none is left out.
+    #[must_use]
+    pub fn of_ranges(ranges: impl IntoIterator<Item = (IpAddr, IpAddr)>) -> Self {
+        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        for range in ranges {
+            match range {
+                (IpAddr::V4(first), IpAddr::V4(last)) => v4.push((first.to_bits(), last.to_bits())),
+                (IpAddr::V6(first), IpAddr::V6(last)) => v6.push((first.to_bits(), last.to_bits())),
+                _ => {}
+            }
+        }
+        v4.retain(|(first, last)| first <= last);
+        v6.retain(|(first, last)| first <= last);
+        Self::new(v4, v6)
+    }
+
+    /// Its ranges with both their ends, in order, IPv4 first.
+    pub fn ranges(&self) -> impl Iterator<Item = (IpAddr, IpAddr)> + '_ {
+        let v4 = |number| IpAddr::from(std::net::Ipv4Addr::from_bits(number));
+        let v6 = |number| IpAddr::from(std::net::Ipv6Addr::from_bits(number));
+        let four = self.v4.iter().map(move |(first, last)| (v4(first), v4(last)));
+        four.chain(self.v6.iter().map(move |(first, last)| (v6(first), v6(last))))
+    }
+
     /// Of all addresses of several sets.
     #[must_use]
     pub fn union<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
@@ -176,6 +200,7 @@ mod tests {
         ) {
             let ranges: Vec<(u32, u32)> = ranges.into_iter().map(|(first, more)| (first, first + more)).collect();
             let of = set(&ranges);
+            prop_assert_eq!(&AddressSet::of_ranges(of.ranges()), &of);
             let cover = of.cover(max);
             prop_assert!(cover.len() <= max.max(1));
             let exact = of.cover(usize::MAX);

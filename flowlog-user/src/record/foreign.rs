@@ -43,6 +43,20 @@ impl Foreign {
         self.0.message("flow")
     }
 
+    /// Gives an end of the flow a label more, in its place by the alphabet.
+    pub fn add_label(&mut self, end: End, label: &str) {
+        if self.flow().is_none() {
+            return;
+        }
+        let endpoint = self.0.message_mut("flow").and_then(|flow| flow.message_mut(end.name()));
+        let Some(endpoint) = endpoint else { return };
+        let mut labels = endpoint.list("labels").to_vec();
+        let is_after = |other: &Value| matches!(other, Value::Text(text) if **text > *label);
+        let at = labels.iter().position(is_after).unwrap_or(labels.len());
+        labels.insert(at, Value::Text(label.into()));
+        endpoint.set("labels", Value::List(labels));
+    }
+
     /// When it was, in nanoseconds since the Unix epoch.
     #[must_use]
     pub fn time_ns(&self) -> Option<i64> {

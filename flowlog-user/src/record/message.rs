@@ -84,6 +84,32 @@ impl Message {
         self.fields.iter().find(|(spec, _)| spec.name == name).map(|(_, value)| value)
     }
 
+    /// Sets a field. Nothing happens where the type has none of the name.
+    pub fn set(&mut self, name: &str, value: Value) {
+        if let Some((_, old)) = self.fields.iter_mut().find(|(spec, _)| spec.name == name) {
+            *old = value;
+            return;
+        }
+        let order = |spec: &Spec| self.of.fields.iter().position(|field| field == spec);
+        let Some(spec) = self.of.fields.iter().find(|field| field.name == name) else { return };
+        let at = self.fields.partition_point(|(other, _)| order(other) < order(spec));
+        self.fields.insert(at, (spec, value));
+    }
+
+    /// A message in this one, for changing it; where it is not set, it is one without fields from now on. Nothing where
+    /// the type has no such message.
+    pub fn message_mut(&mut self, name: &str) -> Option<&mut Self> {
+        let spec = self.of.fields.iter().find(|field| field.name == name)?;
+        let super::schema::Kind::Message(of) = spec.kind else { return None };
+        if self.message(name).is_none() {
+            self.set(name, Value::Message(Self { of, fields: Vec::new() }));
+        }
+        match self.fields.iter_mut().find(|(spec, _)| spec.name == name) {
+            Some((_, Value::Message(message))) => Some(message),
+            _ => None,
+        }
+    }
+
     /// A message in this one, where it is set.
     #[must_use]
     pub fn message(&self, name: &str) -> Option<&Self> {

@@ -43,7 +43,7 @@ pub use json::{Json, json_string, rfc3339};
 pub use measured::Measured;
 pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};
-pub use pools::{Block, Overlap, Pool, PoolTag, Pools};
+pub use pools::{Block, Overlap, POOL_LABEL, Pool, PoolTag, Pools};
 pub use spelling::{AGENT_EVENTS, EVENT_TYPES, RESERVED_IDENTITIES, TRACE_POINTS};
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::AddressSet;
@@ -55,21 +55,21 @@ pub struct Pools {
     overlaps: Vec<Overlap>,
 }
 
-/// Two pools have the same addresses.
+/// A prefix that lies in several pools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// Whose they are.
-    pub winner: Box<str>,
-    /// Who has them too.
-    pub loser: Box<str>,
-    /// The first such prefix, as text.
+    /// The prefix, as text.
     pub prefix: Box<str>,
-    /// Both have this very prefix, so that the name decides.
-    pub same: bool,
+    /// To which pool it belongs, where no longer prefix says otherwise.
+    pub winner: Box<str>,
+    /// Pools that have this very prefix too: the name decides.
+    pub same: Vec<Box<str>>,
+    /// Pools that have a shorter one around it.
+    pub around: Vec<Box<str>>,
 }
 
 /// What stands before a pool's name in a label.
-const LABEL: &str = "pool:";
+pub const POOL_LABEL: &str = "pool:";
 
 /// Where the tag changes: each part begins at its start and ends before the next one's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,14 +93,18 @@ impl Pools {
     pub fn new(mut pools: Vec<Pool>) -> Self {
         pools.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let labels = pools.iter().flat_map(|pool| {
-            [format!("{LABEL}{}", pool.name).into(), format!("{LABEL}{}=reserved", pool.name).into()]
+            [
+                format!("{POOL_LABEL}{}", pool.name).into(),
+                format!("{POOL_LABEL}{}=reserved", pool.name).into(),
+            ]
         });
         let mut of = Self { labels: labels.collect(), ..Self::default() };
-        let mut overlaps = BTreeMap::new();
+        let mut overlaps =
+            Overlaps { pools: &pools, told: BTreeSet::new(), alike: BTreeSet::new(), found: Vec::new() };
         let mut v4 = divide(&pools, true, &mut overlaps);
         v4.retain(|(start, _)| *start <= u128::from(u32::MAX));
         let v6 = divide(&pools, false, &mut overlaps);
-        of.overlaps = overlaps.into_values().collect();
+        of.overlaps = overlaps.found;
         let mut parts: Vec<Parts> = vec![Parts::default(); of.labels.len()];
         for ((first, tag), end) in with_ends(&v4, u128::from(u32::MAX)) {
             if let (Ok(first), Ok(last)) = (u32::try_from(first), u32::try_from(end))
@@ -147,14 +151,14 @@ impl Pools {
 
     /// The names in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.labels.iter().step_by(2).filter_map(|label| label.strip_prefix(LABEL))
+        self.labels.iter().step_by(2).filter_map(|label| label.strip_prefix(POOL_LABEL))
     }
 
     /// The addresses that belong to a pool: those that are not reserved, and those that are. `None` where there is no such
     /// pool.
     #[must_use]
     pub fn addresses(&self, name: &str) -> Option<[&AddressSet; 2]> {
-        let name_of = |label: &str| label.strip_prefix(LABEL).unwrap_or_default().cmp(name);
+        let name_of = |label: &str| label.strip_prefix(POOL_LABEL).unwrap_or_default().cmp(name);
         let (mut low, mut high) = (0, self.labels.len() / 2);
         while low < high {
             let at = low.midpoint(high);
@@ -169,7 +173,8 @@ impl Pools {
         None
     }
 
-    /// Pools that have the same addresses, each two once, by name.
+    /// Prefixes that several pools have: enough of them that each two pools with common addresses stand in one, and each
+    /// pool that wins against another in one with the two.
     #[must_use]
     pub fn overlaps(&self) -> &[Overlap] {
         &self.overlaps
@@ -193,11 +198,7 @@ fn with_ends(starts: &[(u128, PoolTag)], last: u128) -> impl Iterator<Item = ((u
 }
 
 /// The starts of the parts of one family.
-fn divide(
-    pools: &[Pool],
-    is_v4: bool,
-    overlaps: &mut BTreeMap<(usize, usize), Overlap>,
-) -> Vec<(u128, PoolTag)> {
+fn divide(pools: &[Pool], is_v4: bool, overlaps: &mut Overlaps<'_>) -> Vec<(u128, PoolTag)> {
     let mut pieces = Vec::new();
     for (number, pool) in pools.iter().enumerate() {
         for block in pool.blocks.iter().filter(|block| block.is_v4 == is_v4) {
@@ -214,16 +215,16 @@ fn divide(
     pieces.sort_by_key(|piece| (piece.first, piece.length, usize::MAX - piece.pool));
     let mut parts = Starts { starts: vec![(0, PoolTag::NONE)], ended: false };
     let mut open: Vec<&Piece<'_>> = Vec::new();
-    for piece in &pieces {
-        while let Some(top) = open.pop_if(|top| top.last < piece.first) {
+    for alike in pieces.chunk_by(|one, other| (one.first, one.length) == (other.first, other.length)) {
+        let Some(first) = alike.first() else { continue };
+        while let Some(top) = open.pop_if(|top| top.last < first.first) {
             parts.close(top, open.last().copied());
         }
-        if let Some(top) = open.last().filter(|top| top.pool != piece.pool) {
-            let pair = (piece.pool.min(top.pool), piece.pool.max(top.pool));
-            overlaps.entry(pair).or_insert_with(|| overlap(pools, piece, top, is_v4));
+        overlaps.note(alike, &open, is_v4);
+        for piece in alike {
+            parts.begin(piece);
+            open.push(piece);
         }
-        parts.begin(piece);
-        open.push(piece);
     }
     while let Some(top) = open.pop() {
         parts.close(top, open.last().copied());
@@ -231,16 +232,50 @@ fn divide(
     parts.starts
 }
 
-fn overlap(pools: &[Pool], winner: &Piece<'_>, loser: &Piece<'_>, is_v4: bool) -> Overlap {
-    let name = |piece: &Piece<'_>| pools.get(piece.pool).map(|pool| pool.name.clone()).unwrap_or_default();
-    let prefix = if is_v4 {
-        let address = std::net::Ipv4Addr::from_bits(u32::try_from(winner.first).unwrap_or(0));
-        format!("{address}/{}", winner.length.saturating_sub(96))
-    } else {
-        format!("{}/{}", std::net::Ipv6Addr::from_bits(winner.first), winner.length)
-    };
-    let same = winner.length == loser.length;
-    Overlap { winner: name(winner), loser: name(loser), prefix: prefix.into(), same }
+/// Overlaps in the making.
+struct Overlaps<'a> {
+    pools: &'a [Pool],
+    /// Winner and loser of what was found.
+    told: BTreeSet<(usize, usize)>,
+    /// Winners with all losers, of prefixes that more than one pool has.
+    alike: BTreeSet<(usize, Vec<usize>)>,
+    found: Vec<Overlap>,
+}
+
+impl Overlaps<'_> {
+    /// Notes a prefix that some pools have, first names last, and others around it, unless the same was said of another.
+    fn note(&mut self, alike: &[Piece<'_>], open: &[&Piece<'_>], is_v4: bool) {
+        let Some((winner, same)) = alike.split_last() else { return };
+        let same = same.iter().map(|piece| piece.pool).filter(|pool| *pool != winner.pool);
+        let same: BTreeSet<usize> = same.collect();
+        let around: BTreeSet<usize> = open.iter().map(|piece| piece.pool).collect();
+        let around: Vec<usize> =
+            around.into_iter().filter(|pool| *pool != winner.pool && !same.contains(pool)).collect();
+        let mut is_new = false;
+        for loser in same.iter().chain(&around) {
+            is_new |= self.told.insert((winner.pool, *loser));
+        }
+        if !same.is_empty() {
+            let losers = same.iter().chain(&around).copied().collect();
+            is_new |= self.alike.insert((winner.pool, losers));
+        }
+        if !is_new {
+            return;
+        }
+        let name = |pool: &usize| self.pools.get(*pool).map(|pool| pool.name.clone()).unwrap_or_default();
+        let prefix = if is_v4 {
+            let address = std::net::Ipv4Addr::from_bits(u32::try_from(winner.first).unwrap_or(0));
+            format!("{address}/{}", winner.length.saturating_sub(96))
+        } else {
+            format!("{}/{}", std::net::Ipv6Addr::from_bits(winner.first), winner.length)
+        };
+        self.found.push(Overlap {
+            prefix: prefix.into(),
+            winner: name(&winner.pool),
+            same: same.iter().map(name).collect(),
+            around: around.iter().map(name).collect(),
+        });
+    }
 }
 
 /// Parts in the making.

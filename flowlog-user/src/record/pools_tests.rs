@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
@@ -117,16 +118,78 @@ fn the_ends_of_the_address_space_are_addresses_too() {
 
 #[test]
 fn overlaps_are_told_once_with_who_has_it() {
-    let wide = pool("wide", vec![block(true, 0, 255, &[])]);
-    let inner = pool("inner", vec![block(true, 16, 31, &[]), block(true, 64, 79, &[])]);
-    let twin = pool("twin", vec![block(true, 0, 255, &[])]);
-    let pools = Pools::new(vec![wide, inner, twin]);
-    let told: Vec<String> = pools
-        .overlaps()
-        .iter()
-        .map(|overlap| {
-            format!("{} over {} at {} {}", overlap.winner, overlap.loser, overlap.prefix, overlap.same)
-        })
-        .collect();
-    assert_eq!(told, ["inner over twin at 10.0.0.16/28 false", "twin over wide at 10.0.0.0/24 true"]);
+    let of = |blocks: &[(u128, u128)]| {
+        blocks.iter().map(|(first, last)| block(true, *first, *last, &[])).collect()
+    };
+    let told = |pools: &[(&str, &[(u128, u128)])]| -> Vec<String> {
+        let pools = Pools::new(pools.iter().map(|(name, blocks)| pool(name, of(blocks))).collect());
+        let line = |overlap: &Overlap| {
+            let names = |names: &[Box<str>]| names.join(",");
+            let (same, around) = (names(&overlap.same), names(&overlap.around));
+            format!("{} at {} over {same} within {around}", overlap.winner, overlap.prefix)
+        };
+        pools.overlaps().iter().map(line).collect()
+    };
+    let all = (0, 255);
+    assert_eq!(
+        told(&[("wide", &[all]), ("inner", &[(16, 31), (64, 79)]), ("twin", &[all])]),
+        ["twin at 10.0.0.0/24 over wide within ", "inner at 10.0.0.16/28 over  within twin,wide"]
+    );
+    // Three of one prefix: it is the first name's, and never the second's.
+    assert_eq!(told(&[("c", &[all]), ("b", &[all]), ("a", &[all])]), ["a at 10.0.0.0/24 over b,c within "]);
+    // Each has a part of the other; three deep.
+    assert_eq!(
+        told(&[("a", &[(0, 15), (64, 67)]), ("b", &[(0, 3), (64, 127)]), ("c", &[all])]),
+        [
+            "a at 10.0.0.0/28 over  within c",
+            "b at 10.0.0.0/30 over  within a,c",
+            "a at 10.0.0.64/30 over  within b,c"
+        ]
+    );
+}
+
+proptest! {
+    #[test]
+    fn each_two_pools_with_common_addresses_stand_in_a_told_overlap_and_its_winner_is_right(
+        mut of in prop::collection::vec(blocks(), 0..5)
+    ) {
+        let all: Vec<Pool> = of.drain(..).zip(["m", "b", "zz", "a", "b-c"]).map(|(blocks, name)| pool(name, blocks)).collect();
+        let (mut shared, mut wins) = (BTreeSet::new(), BTreeSet::new());
+        for is_v4 in [true, false] {
+            for offset in 0..SIZE + 64 {
+                let here = holders(&all, is_v4, BASE[usize::from(!is_v4)] + offset);
+                shared.extend(pairs(&here));
+                wins.extend(here.iter().skip(1).map(|other| (here[0].clone(), other.clone())));
+            }
+        }
+        let (mut told_shared, mut told_wins) = (BTreeSet::new(), BTreeSet::new());
+        for overlap in Pools::new(all).overlaps() {
+            let losers = overlap.same.iter().chain(&overlap.around).map(ToString::to_string);
+            let names: Vec<String> = [overlap.winner.to_string()].into_iter().chain(losers).collect();
+            told_shared.extend(pairs(&names));
+            told_wins.extend(names.iter().skip(1).map(|loser| (names[0].clone(), loser.clone())));
+        }
+        prop_assert_eq!(told_shared, shared);
+        // Longer prefixes may have taken all of a told one from its winner, but none that wins is left out.
+        prop_assert!(wins.is_subset(&told_wins), "{:?} {:?}", wins, told_wins);
+    }
+}
+
+/// The pools that hold an address, the one that it belongs to first.
+fn holders(pools: &[Pool], is_v4: bool, at: u128) -> Vec<String> {
+    let mut here: Vec<(std::cmp::Reverse<u32>, String)> = Vec::new();
+    for pool in pools {
+        let blocks = pool.blocks.iter().filter(|block| block.is_v4 == is_v4);
+        let lengths = blocks.filter_map(|block| length(block.range, at));
+        here.extend(lengths.map(|length| (std::cmp::Reverse(length), pool.name.to_string())));
+    }
+    here.sort_unstable();
+    here.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Each two of these names, in order.
+fn pairs(names: &[String]) -> BTreeSet<(String, String)> {
+    let pair = |one: &String, other: &String| (one.min(other).clone(), one.max(other).clone());
+    let of = |(at, one)| names[at + 1..].iter().map(move |other| pair(one, other));
+    names.iter().enumerate().flat_map(of).collect()
 }

@@ -66,6 +66,10 @@ impl Audit {
                 self.line("file_noticed", cause, file, None, &more);
             }
             News::Gone { file } => self.line("file_gone", cause, file, None, &[]),
+            News::PoolGone { name, file, tasks } => {
+                let more = [("pool", Value::from(&**name)), ("tasks", tasks.clone().into())];
+                self.line("pool_removed", cause, file, None, &more);
+            }
         }
     }
 

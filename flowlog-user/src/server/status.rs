@@ -85,7 +85,8 @@ pub fn json(board: &Board) -> Value {
         .flat_map(|view| &view.interfaces)
         .map(|state| {
             json!({ "name": state.name, "index": state.ifindex, "role": state.role.map(Role::name),
-                "hook": state.hook.map(crate::capture::live::HookKind::name), "reason": state.reason })
+                "hook": state.hook.map(crate::capture::live::HookKind::name), "reason": state.reason,
+                "blind": state.blind })
         })
         .collect();
     let tasks: Vec<Value> = {

@@ -32,6 +32,8 @@ pub enum Shape {
     List(&'static Self),
     /// A list, or one value of it.
     OneOrMany(&'static Self),
+    /// The same, and not nothing: neither null nor an empty list.
+    Filled(&'static Self),
     /// A map of these keys, each with its other spelling, and their forms.
     Map(&'static [(&'static str, &'static str)], &'static [Self]),
     /// A list of Hubble's filters.
@@ -58,6 +60,7 @@ impl Shape {
             Self::Path => "path".into(),
             Self::List(of) => format!("list: {}", of.words()),
             Self::OneOrMany(of) => format!("{}, or a list", of.words()),
+            Self::Filled(of) => of.words(),
             Self::Map(..) => "map".into(),
             Self::Filters => "list of filters".into(),
             Self::NotServed => "not served yet".into(),

@@ -11,7 +11,7 @@ use flowlog_abi::{hook, names};
 
 use crate::record::Role;
 
-use super::bpf::{TcxChain, tcx_programs};
+use super::bpf::TcxChain;
 use super::load::{load_programs, program, with_causes};
 use super::pins::{self, Pins};
 use super::roles::Framing;
@@ -63,6 +63,8 @@ pub(super) struct Target {
 /// An attached hook; dropping it detaches, unless it is a pinned link.
 pub(super) struct Attached {
     pub(super) kind: HookKind,
+    /// The kernel's number of the program.
+    pub(super) program: u32,
     link: SchedClassifierLink,
     /// Where the link is pinned.
     pin: Option<PathBuf>,
@@ -89,6 +91,19 @@ impl Attached {
             Err(error) if matches!(os_error(&error), Some(libc::ENOENT | libc::EINVAL)) => Ok(()),
             result => result.map_err(|error| with_causes(&error)),
         }
+    }
+
+    /// Lets go of what went with its device: what is at a hook of that index now is another's.
+    pub(super) fn forget(self) {
+        if let Some(pin) = &self.pin {
+            pins::remove(pin);
+        }
+        self.leave();
+    }
+
+    /// Priority and handle of a filter.
+    pub(super) fn filter(&self) -> Option<(u16, u32)> {
+        Some((self.link.priority().ok()?, self.link.handle().ok()?.into()))
     }
 
     /// Leaves it as it is, for the next daemon: a pinned link, or a filter that this one could find again.
@@ -137,17 +152,24 @@ pub(super) fn attach(
         }
     };
     check_name(target)?; // dropping `attached` undoes what went to another device of that name
-    if attached.kind == HookKind::Tcx {
-        check_position(program, target);
-    }
     match before.pins {
         Some(pins) if attached.kind == HookKind::Tcx => pin(attached, pins.link(target.ifindex, target.side)),
         _ => Ok(attached),
     }
 }
 
+fn made(
+    program: &SchedClassifier,
+    kind: HookKind,
+    link: SchedClassifierLink,
+    pin: Option<PathBuf>,
+) -> Attached {
+    Attached { kind, program: program.info().map_or(0, |info| info.id()), link, pin }
+}
+
 /// Keeps a link beyond this process.
 fn pin(attached: Attached, path: PathBuf) -> Result<Attached, Error> {
+    let Attached { program, .. } = attached;
     let pinned = FdLink::try_from(attached.link)
         .map_err(|error| with_causes(&error))
         .and_then(|link| link.pin(&path).map_err(|error| with_causes(&error)))
@@ -155,7 +177,7 @@ fn pin(attached: Attached, path: PathBuf) -> Result<Attached, Error> {
             SchedClassifierLink::try_from(FdLink::from(link)).map_err(|error| with_causes(&error))
         });
     match pinned {
-        Ok(link) => Ok(Attached { kind: HookKind::Tcx, link, pin: Some(path) }),
+        Ok(link) => Ok(Attached { kind: HookKind::Tcx, program, link, pin: Some(path) }),
         Err(reason) => Err(Error::Pin { path, reason }),
     }
 }
@@ -183,7 +205,7 @@ fn resume(
             && let Ok(link) = SchedClassifierLink::try_from(FdLink::from(link))
         {
             match program.attach_to_link(link).and_then(|id| program.take_link(id)) {
-                Ok(link) => return Ok(Some(Attached { kind: HookKind::Tcx, link, pin: Some(path) })),
+                Ok(link) => return Ok(Some(made(program, HookKind::Tcx, link, Some(path)))),
                 // The device went meanwhile.
                 Err(error) if os_error(&error) == Some(libc::ENOLINK) => pins::remove(&path),
                 Err(error) => return Err(failed(&error)),
@@ -196,13 +218,11 @@ fn resume(
         SchedClassifierLink::attached(&target.name, attach_type, priority, TcHandle::from(handle), None)
             .map_err(|error| failed(&error))?;
     if !allowed.clsact {
-        let _ = Attached { kind: HookKind::Clsact, link, pin: None }.detach();
+        let _ = made(program, HookKind::Clsact, link, None).detach();
         return Ok(None);
     }
     let replaced = program.attach_to_link(link).and_then(|id| program.take_link(id));
-    replaced
-        .map(|link| Some(Attached { kind: HookKind::Clsact, link, pin: None }))
-        .map_err(|error| failed(&error))
+    replaced.map(|link| Some(made(program, HookKind::Clsact, link, None))).map_err(|error| failed(&error))
 }
 
 /// What may be tried, and what has been found missing.
@@ -250,7 +270,8 @@ fn rustix_socket() -> Result<rustix::fd::OwnedFd, Error> {
 fn attach_tcx(program: &mut SchedClassifier, target: &Target) -> Result<Attached, ProgramError> {
     let options = TcAttachOptions::TcxOrder(LinkOrder::first());
     let id = program.attach_with_options(&target.name, target.side.attach_type(), options)?;
-    Ok(Attached { kind: HookKind::Tcx, link: program.take_link(id)?, pin: None })
+    let link = program.take_link(id)?;
+    Ok(made(program, HookKind::Tcx, link, None))
 }
 
 fn attach_clsact(program: &mut SchedClassifier, target: &Target) -> Result<Attached, ProgramError> {
@@ -259,7 +280,7 @@ fn attach_clsact(program: &mut SchedClassifier, target: &Target) -> Result<Attac
         result => result?,
     }
     // Priority 1 with a handle of our own goes in front of a filter that is there already; where another kind of
-    // filter holds that priority, the kernel chooses the one before the first.
+    // filter holds that priority there is no room in front, and the kernel chooses one behind.
     let mut last = None;
     for handle in HANDLES {
         match attach_filter(program, target, 1, TcHandle::new(0, handle)) {
@@ -281,23 +302,8 @@ fn attach_filter(
 ) -> Result<Attached, ProgramError> {
     let options = TcAttachOptions::Netlink(NlOptions { priority, handle, classid: None });
     let id = program.attach_with_options(&target.name, target.side.attach_type(), options)?;
-    Ok(Attached { kind: HookKind::Clsact, link: program.take_link(id)?, pin: None })
-}
-
-/// Whether ours is the first program of the chain, and a warning if not.
-fn check_position(program: &SchedClassifier, target: &Target) {
-    let first = tcx_programs(target.ifindex, target.side.chain()).map(|ids| ids.first().copied());
-    let (Ok(own), Ok(first)) = (program.info(), first) else {
-        tracing::debug!(interface = target.name, "the position in the tcx chain cannot be read");
-        return;
-    };
-    if first != Some(own.id()) {
-        tracing::warn!(
-            interface = target.name,
-            side = target.side.name(),
-            "not first in the tcx chain, packets that an earlier program takes are not seen"
-        );
-    }
+    let link = program.take_link(id)?;
+    Ok(made(program, HookKind::Clsact, link, None))
 }
 
 fn os_error(error: &ProgramError) -> Option<i32> {

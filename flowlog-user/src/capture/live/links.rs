@@ -63,6 +63,31 @@ pub(super) fn list(netlink: &mut Netlink, routes: &BTreeSet<u32>) -> io::Result<
     Ok(links)
 }
 
+/// Packets that an interface itself counts (super-packets of offloads as one).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Passed {
+    pub(super) received: u64,
+    pub(super) sent: u64,
+}
+
+/// What each interface has counted so far.
+pub(super) fn passed(netlink: &mut Netlink) -> io::Result<BTreeMap<u32, Passed>> {
+    let answers = netlink.dump(&RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+    let counted = answers.into_iter().filter_map(|answer| match answer {
+        RouteNetlinkMessage::NewLink(message) => {
+            let stats = message.attributes.iter().find_map(|attribute| match attribute {
+                LinkAttribute::Stats64(stats) => {
+                    Some(Passed { received: stats.rx_packets, sent: stats.tx_packets })
+                }
+                _ => None,
+            })?;
+            Some((message.header.index, stats))
+        }
+        _ => None,
+    });
+    Ok(counted.collect())
+}
+
 /// Indexes of the devices that a default route leads through.
 pub(super) fn default_routes(netlink: &mut Netlink) -> io::Result<BTreeSet<u32>> {
     let answers = netlink.dump(&RouteNetlinkMessage::GetRoute(RouteMessage::default()))?;

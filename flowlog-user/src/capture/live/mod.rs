@@ -8,12 +8,14 @@
 mod attach;
 mod bpf;
 mod error;
+mod filters;
 mod keeping;
 mod ledger;
 mod links;
 mod load;
 mod memory;
 mod netlink;
+mod numbers;
 mod options;
 mod passages;
 mod pins;
@@ -22,8 +24,10 @@ mod removal;
 mod roles;
 mod rules;
 mod select;
+mod slots;
 mod stale;
 mod standing;
+mod states;
 mod sweep;
 mod tunnel_maps;
 mod waker;
@@ -96,6 +100,8 @@ pub struct InterfaceState {
     pub hook: Option<HookKind>,
     /// Why it is left out, or could not be attached.
     pub reason: Option<String>,
+    /// What its hooks may not be shown, and why.
+    pub blind: Option<&'static str>,
 }
 
 /// A running capture. Dropping it detaches everything that is not pinned; [`Self::stop`] also hands on what is left.
@@ -188,6 +194,10 @@ impl Live {
         let mut taken = self.drain(sink);
         (self.loaded.flush_log)();
         self.watched.keep_up(&mut self.loaded);
+        while let Some(ifindex) = self.watched.reused() {
+            taken += self.end_of_interface(ifindex, sink)?;
+            self.watched.has_ended(ifindex);
+        }
         let now_ns = clock::monotonic_ns();
         if self.sweep.is_due(now_ns) {
             taken += self.sweep_slice(now_ns, sink)?;
@@ -255,10 +265,7 @@ impl Live {
     ///
     /// When a map cannot be read.
     pub fn ledger(&self) -> Result<CaptureLedger, Error> {
-        let mut hooks = Vec::new();
-        for (slot, name, side) in self.watched.slots() {
-            hooks.push((name.to_owned(), side.name(), ledger::hook(&self.loaded.hooks, slot)?));
-        }
+        let hooks = self.watched.slots().counters(|slot| ledger::hook(&self.loaded.hooks, slot))?;
         let kernel = ledger::kernel(&self.loaded.ledger)?;
         Ok(CaptureLedger {
             hooks,
@@ -325,5 +332,5 @@ impl Live {
 ///
 /// When a glob is not valid or netlink fails.
 pub fn interfaces(options: &Options) -> Result<Vec<InterfaceState>, Error> {
-    watched::preview(options)
+    states::preview(options)
 }

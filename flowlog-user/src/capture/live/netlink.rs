@@ -2,6 +2,7 @@
 //!
 //! What a newer kernel sends and the decoder does not know is skipped, never an error.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -74,12 +75,16 @@ impl Netlink {
 }
 
 /// What a batch of notifications was about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
     /// Links or addresses.
     pub(super) links: bool,
     /// A default route.
     pub(super) routes: bool,
+    /// Devices that went, though one with the same index and name may have come since.
+    pub(super) gone: BTreeSet<u32>,
+    /// Notifications were lost: anything may have happened.
+    pub(super) lost: bool,
 }
 
 /// Notifications of links, addresses and default routes.
@@ -119,12 +124,12 @@ impl Notifications {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return changed,
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    changed = Changed { links: true, routes: true };
+                    (changed.links, changed.routes, changed.lost) = (true, true, true);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     tracing::debug!(%error, "netlink notifications failed, listing again");
-                    return Changed { links: true, routes: true };
+                    return Changed { links: true, routes: true, lost: true, ..changed };
                 }
             }
         }
@@ -138,9 +143,11 @@ impl AsFd for Notifications {
 }
 
 impl Changed {
-    pub(super) const fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.links |= other.links;
         self.routes |= other.routes;
+        self.lost |= other.lost;
+        self.gone.extend(other.gone);
     }
 
     fn note(&mut self, message: &[u8]) {
@@ -149,6 +156,16 @@ impl Changed {
             libc::RTM_NEWROUTE | libc::RTM_DELROUTE => {
                 // struct rtmsg: family, destination prefix length, ...; a default route has length 0.
                 self.routes |= message.get(HEADER_BYTES + 1) == Some(&0);
+            }
+            libc::RTM_DELLINK => {
+                self.links = true;
+                // struct ifinfomsg: family (a port that leaves its bridge has one), padding, type, index.
+                let index = message.get(HEADER_BYTES + 4..HEADER_BYTES + 8);
+                if message.get(HEADER_BYTES) == Some(&0)
+                    && let Some(index) = index.and_then(|bytes| bytes.try_into().ok())
+                {
+                    self.gone.insert(u32::from_ne_bytes(index));
+                }
             }
             _ => self.links = true,
         }
@@ -203,8 +220,19 @@ mod tests {
         changed.note(&message(libc::RTM_NEWROUTE, &[2, 24, 0, 0]));
         assert_eq!(changed, Changed::default());
         changed.note(&message(libc::RTM_DELROUTE, &[10, 0, 0, 0]));
-        assert_eq!(changed, Changed { links: false, routes: true });
+        assert_eq!(changed, Changed { routes: true, ..Changed::default() });
         changed.note(&message(libc::RTM_DELLINK, &[]));
         assert!(changed.links);
+    }
+
+    #[test]
+    fn a_device_that_went_is_told_and_a_port_that_left_its_bridge_is_not() {
+        let about = |family: u8| [&[family, 0, 1, 0][..], &77_u32.to_ne_bytes(), &[0; 8]].concat();
+        let mut changed = Changed::default();
+        changed.note(&message(libc::RTM_DELLINK, &about(7)));
+        changed.note(&message(libc::RTM_NEWLINK, &about(0)));
+        assert!(changed.links && changed.gone.is_empty(), "{changed:?}");
+        changed.note(&message(libc::RTM_DELLINK, &about(0)));
+        assert_eq!(changed.gone, BTreeSet::from([77]));
     }
 }

@@ -59,6 +59,8 @@ pub struct Options {
     pub pin: Option<PathBuf>,
     /// Nanoseconds in which the whole table is looked through for what is over.
     pub sweep_ns: u64,
+    /// Nanoseconds between two looks at whether hooks are shown their packets.
+    pub lookout_ns: u64,
     /// How entries leave the table.
     pub removal: Removal,
     /// The eBPF object, where it is not the one that this program carries.
@@ -93,6 +95,7 @@ impl Default for Options {
             only: false,
             pin: None,
             sweep_ns: 1_000_000_000,
+            lookout_ns: 30_000_000_000,
             removal: Removal::Exact,
             object: None,
         }

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use super::keeping::told_by;
 use super::load::{FlowMap, program, with_causes};
-use super::sweep::Totals;
+use super::sweep::{Sweep, Totals};
 use super::{Error, Live, Removal, ledger};
 use crate::capture::{Captured, Sink};
 use crate::record::EndReason;
@@ -39,6 +39,24 @@ impl Live {
                 }
             },
         )?;
+        self.take_out(&over, sink)
+    }
+
+    /// Ends every connection that has crossed an interface, before another one has its index.
+    pub(super) fn end_of_interface(&mut self, ifindex: u32, sink: Sink<'_>) -> Result<usize, Error> {
+        let mut over = Vec::new();
+        // A walk of its own: the regular one goes on where it was.
+        Sweep::default().whole(&self.loaded.flows_fd, |key, entry| {
+            let [up, down] = entry.directions.map(|side| side.ifindex);
+            if entry.interfaces.contains(&ifindex) || up == ifindex || down == ifindex {
+                over.push((*key, EndReason::Unwatched));
+            }
+        })?;
+        self.take_out(&over, sink)
+    }
+
+    /// Takes connections out of the table; returns how many records the ring gave meanwhile.
+    fn take_out(&mut self, over: &[(FlowKey, EndReason)], sink: Sink<'_>) -> Result<usize, Error> {
         if over.is_empty() {
             return Ok(0);
         }
@@ -53,7 +71,7 @@ impl Live {
             self.grace.wait().map_err(Error::GracePeriod)?;
         }
         let taken = self.drain(sink);
-        self.end_each(&over, sink)?;
+        self.end_each(over, sink)?;
         Ok(taken)
     }
 

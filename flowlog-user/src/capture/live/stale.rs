@@ -8,15 +8,11 @@ use aya::programs::links::Link as _;
 use aya::programs::tc::{SchedClassifierLink, TcHandle};
 use aya::programs::{ProgramInfo, loaded_programs};
 use flowlog_abi::names;
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcFilterBpfOption, TcMessage, TcOption};
 
 use super::attach::Side;
+use super::filters;
 use super::links::{Link, Links};
 use super::netlink::Netlink;
-
-/// TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS or _EGRESS).
-const PARENTS: [(Side, u32); 2] = [(Side::Ingress, 0xffff_fff2), (Side::Egress, 0xffff_fff3)];
 
 /// Filters of a hook that are to be taken over: priority and handle.
 pub(super) type Filters = BTreeMap<(u32, Side), (u16, u32)>;
@@ -30,8 +26,8 @@ pub(super) fn clean(netlink: &mut Netlink, links: &Links, only: bool, table: Opt
     }
     let mut ours = None;
     for link in links.values() {
-        for (side, parent) in PARENTS {
-            for filter in filters(netlink, link, side, parent) {
+        for side in [Side::Ingress, Side::Egress] {
+            for filter in named_like_ours(netlink, link, side) {
                 // Programs are looked through only when some filter may be ours.
                 let ours: &HashMap<u32, Vec<u32>> = ours.get_or_insert_with(our_programs);
                 let Some(maps) = ours.get(&filter.program) else { continue };
@@ -83,44 +79,15 @@ impl Filter {
 }
 
 /// The filters of a hook that run a program with one of our names.
-fn filters(netlink: &mut Netlink, link: &Link, side: Side, parent: u32) -> Vec<Filter> {
-    let mut request = TcMessage::default();
-    request.header.index = i32::try_from(link.ifindex).unwrap_or(0);
-    request.header.parent = parent.into();
-    let answers = netlink.dump(&RouteNetlinkMessage::GetTrafficFilter(request)).unwrap_or_default();
-    answers
-        .into_iter()
-        .filter_map(|answer| match answer {
-            RouteNetlinkMessage::NewTrafficFilter(message) => Some(message),
-            _ => None,
-        })
-        .filter(|message| u32::try_from(message.header.index) == Ok(link.ifindex))
-        .filter_map(|message| {
-            let (name, program) = program_of(&message);
-            let priority = u16::try_from(message.header.info >> 16).unwrap_or(0);
-            (is_ours(name?) && u32::from(message.header.parent) == parent).then_some(Filter {
-                side,
-                priority,
-                handle: message.header.handle.into(),
-                program: program?,
-            })
+fn named_like_ours(netlink: &mut Netlink, link: &Link, side: Side) -> Vec<Filter> {
+    let all = filters::list(netlink, link.ifindex, side).unwrap_or_default();
+    all.into_iter()
+        .filter(|filter| filter.name.as_deref().is_some_and(is_ours))
+        .filter_map(|filter| {
+            let filters::Filter { priority, handle, program, .. } = filter;
+            Some(Filter { side, priority, handle, program: program? })
         })
         .collect()
-}
-
-fn program_of(message: &TcMessage) -> (Option<&str>, Option<u32>) {
-    let (mut name, mut id) = (None, None);
-    for attribute in &message.attributes {
-        let TcAttribute::Options(options) = attribute else { continue };
-        for option in options {
-            match option {
-                TcOption::Bpf(TcFilterBpfOption::ProgName(text)) => name = Some(text.as_str()),
-                TcOption::Bpf(TcFilterBpfOption::ProgId(number)) => id = Some(*number),
-                _ => {}
-            }
-        }
-    }
-    (name, id)
 }
 
 fn is_ours(name: &str) -> bool {

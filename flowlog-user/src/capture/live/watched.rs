@@ -1,5 +1,7 @@
 //! The interfaces that are watched: chosen at the start, attached, kept in step with what comes and goes.
 
+mod lookout;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -13,12 +15,17 @@ use super::attach::{Attached, Before, Kinds, Side, Target, attach, program_name}
 use super::links::{self, Links};
 use super::load::{Loaded, load_programs};
 use super::netlink::{Changed, Netlink, Notifications};
+use super::numbers::Numbers;
 use super::passages::carriers;
 use super::pins::Pins;
 use super::roles::{framing, loops_back};
 use super::select::{Choice, Selection};
-use super::stale;
-use super::{Error, HookKind, InterfaceState, Options};
+use super::slots::Slots;
+use super::states::states;
+use super::{Error, InterfaceState, Options};
+use super::{ledger, stale};
+
+use lookout::{Lookout, Position, position};
 
 /// How long a gone interface's name is kept for records that still speak of it (the longest idle timeout, thrice).
 const GONE_KEPT: Duration = Duration::from_secs(900);
@@ -33,6 +40,8 @@ struct Device {
 struct Known {
     interface: Interface,
     gone: Option<Instant>,
+    /// Nothing in the table speaks of it any more.
+    ended: bool,
 }
 
 pub(super) struct Watched {
@@ -53,8 +62,9 @@ pub(super) struct Watched {
     /// Attaching failed; not tried again while the interface is there.
     failed: BTreeMap<u32, String>,
     known: BTreeMap<u32, Known>,
-    /// Whose counters a slot holds: interface name and side.
-    slots: BTreeMap<u32, (String, Side)>,
+    slots: Slots,
+    lookout: Lookout,
+    lookout_interval: Duration,
     changes: u64,
     /// Notified, not listed yet.
     dirty: Changed,
@@ -93,7 +103,9 @@ impl Watched {
             pending: VecDeque::new(),
             failed: BTreeMap::new(),
             known: BTreeMap::new(),
-            slots: BTreeMap::new(),
+            slots: Slots::default(),
+            lookout: Lookout::default(),
+            lookout_interval: Duration::from_nanos(options.lookout_ns),
             changes: 0,
             dirty: Changed::default(),
             listed: Instant::now(),
@@ -159,7 +171,11 @@ impl Watched {
         if self.dirty != Changed::default() && self.listed.elapsed() >= LIST_INTERVAL {
             self.list(loaded);
         }
-        if let Some(target) = self.pending.pop_front()
+        if self.lookout.is_due(self.lookout_interval) {
+            self.look_around(loaded);
+        }
+        if self.reused().is_none()
+            && let Some(target) = self.pending.pop_front()
             && let Err(error) = self.attach_one(loaded, &target)
         {
             tracing::warn!(interface = target.name, %error, "not watched");
@@ -170,7 +186,7 @@ impl Watched {
     }
 
     fn list(&mut self, loaded: &mut Loaded) {
-        let changed = std::mem::take(&mut self.dirty);
+        let mut changed = std::mem::take(&mut self.dirty);
         self.listed = Instant::now();
         if changed.routes {
             match links::default_routes(&mut self.netlink) {
@@ -179,11 +195,51 @@ impl Watched {
             }
         }
         match links::list(&mut self.netlink, &self.routes) {
-            Ok(links) => self.follow(links, loaded),
+            Ok(links) => {
+                // If the listing has what came in the place of a device that went, that has been told by now.
+                let mut late = self.notifications.take();
+                changed.gone.append(&mut late.gone);
+                self.dirty = late;
+                self.let_go(&changed.gone, loaded);
+                self.follow(links, loaded);
+                if changed.lost {
+                    self.look_around(loaded);
+                }
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot list interfaces, trying again");
                 self.dirty = Changed { links: true, ..changed };
             }
+        }
+    }
+
+    /// Forgets devices that went: one that has the index of such a device now is another.
+    fn let_go(&mut self, gone: &BTreeSet<u32>, loaded: &mut Loaded) {
+        for ifindex in gone {
+            self.failed.remove(ifindex);
+            self.pending.retain(|target| target.ifindex != *ifindex);
+            if let Some(device) = self.devices.remove(ifindex) {
+                device.hooks.into_iter().for_each(|(_, attached)| attached.forget());
+                self.note_gone(*ifindex, loaded);
+                self.links.remove(ifindex);
+            }
+        }
+    }
+
+    fn name(&self, ifindex: u32) -> &str {
+        self.known.get(&ifindex).map_or("", |known| known.interface.name.as_str())
+    }
+
+    /// The next device to be attached, if one that is gone had its index and the table still speaks of that.
+    pub(super) fn reused(&self) -> Option<u32> {
+        let next = self.pending.front()?.ifindex;
+        self.known.get(&next).is_some_and(|known| known.gone.is_some() && !known.ended).then_some(next)
+    }
+
+    /// Nothing in the table speaks of a device that is gone any more.
+    pub(super) fn has_ended(&mut self, ifindex: u32) {
+        if let Some(known) = self.known.get_mut(&ifindex) {
+            known.ended = true;
         }
     }
 
@@ -218,8 +274,10 @@ impl Watched {
         for (ifindex, known) in &mut self.known {
             if let Some(link) = self.links.get(ifindex)
                 && known.gone.is_none()
+                && known.interface.name != link.name
             {
                 known.interface.name.clone_from(&link.name);
+                self.slots.rename(*ifindex, &link.name);
             }
         }
         self.known.retain(|_, known| known.gone.is_none_or(|gone| gone.elapsed() < GONE_KEPT));
@@ -299,6 +357,11 @@ impl Watched {
             self.pending.retain(|other| other.ifindex != ifindex);
             self.detach(ifindex, loaded);
         })?;
+        let is_behind = position(&mut self.netlink, ifindex, target.side, &attached)
+            .is_ok_and(|position| position == Position::Behind);
+        if let Some(new) = self.lookout.note((ifindex, target.side), is_behind, None, 0) {
+            lookout::warn(&target.name, target.side, attached.kind, new);
+        }
         tracing::debug!(
             interface = target.name,
             ifindex,
@@ -312,9 +375,12 @@ impl Watched {
             .or_insert_with(|| Device { hooks: Vec::new() })
             .hooks
             .push((target.side, attached));
-        self.slots.insert(slot(ifindex, target.side == Side::Egress), (target.name.clone(), target.side));
+        self.slots.take(ifindex, &target.name, target.side, || {
+            let slot = slot(ifindex, target.side == Side::Egress);
+            ledger::hook(&loaded.hooks, slot).unwrap_or_default()
+        });
         let interface = Interface { name: target.name.clone(), role: target.role };
-        self.known.insert(ifindex, Known { interface, gone: None });
+        self.known.insert(ifindex, Known { interface, gone: None, ended: false });
         self.changes += 1;
         Ok(())
     }
@@ -325,6 +391,10 @@ impl Watched {
                 tracing::warn!(ifindex, side = side.name(), error, "cannot detach");
             }
         }
+        self.note_gone(ifindex, loaded);
+    }
+
+    fn note_gone(&mut self, ifindex: u32, loaded: &mut Loaded) {
         // Only now: until the last packet came in through it, egress elsewhere must know it.
         let _ = loaded.observed.remove(&ifindex);
         if let Some(numbers) = &mut self.numbers {
@@ -332,6 +402,8 @@ impl Watched {
         }
         if let Some(known) = self.known.get_mut(&ifindex) {
             known.gone = Some(Instant::now());
+            self.slots.leave(ifindex);
+            self.changes += 1;
             tracing::debug!(interface = known.interface.name, ifindex, "no longer watched");
         }
     }
@@ -391,72 +463,18 @@ impl Watched {
     pub(super) fn states(&self) -> Vec<InterfaceState> {
         let hook =
             |ifindex| self.devices.get(&ifindex).and_then(|device| device.hooks.first()).map(|(_, a)| a.kind);
-        states(&self.links, &self.choice, &self.failed, hook)
+        let mut states = states(&self.links, &self.choice, &self.failed, hook);
+        for state in &mut states {
+            state.blind = self.lookout.blindness(state.ifindex).map(lookout::Blindness::says);
+        }
+        states
     }
 
-    pub(super) fn slots(&self) -> impl Iterator<Item = (u32, &str, Side)> {
-        self.slots.iter().map(|(slot, (name, side))| (*slot, name.as_str(), *side))
+    pub(super) const fn slots(&self) -> &Slots {
+        &self.slots
     }
 
     pub(super) const fn notifications(&self) -> &Notifications {
         &self.notifications
     }
-}
-
-/// Numbers of interfaces, each used again as late as can be: entries of its last user may still be there.
-#[derive(Debug, Default)]
-struct Numbers {
-    given: BTreeMap<u32, u32>,
-    last: u32,
-}
-
-impl Numbers {
-    fn give(&mut self, ifindex: u32) -> Option<u32> {
-        if let Some(number) = self.given.get(&ifindex) {
-            return Some(*number);
-        }
-        let used: BTreeSet<u32> = self.given.values().copied().collect();
-        let next = |number: u32| number % NUMBER_MAX + 1;
-        let number = std::iter::successors(Some(next(self.last)), |number| Some(next(*number)))
-            .take(NUMBER_MAX as usize)
-            .find(|number| !used.contains(number))?;
-        self.given.insert(ifindex, number);
-        self.last = number;
-        Some(number)
-    }
-
-    fn take_back(&mut self, ifindex: u32) {
-        self.given.remove(&ifindex);
-    }
-}
-
-/// Each interface with its role, or the reason it is left out; needs no privilege.
-pub(super) fn preview(options: &Options) -> Result<Vec<InterfaceState>, Error> {
-    let selection = Selection::new(options)?;
-    let mut netlink = Netlink::open().map_err(Error::Netlink)?;
-    let routes = links::default_routes(&mut netlink).map_err(Error::Netlink)?;
-    let links = links::list(&mut netlink, &routes).map_err(Error::Netlink)?;
-    Ok(states(&links, &selection.choose(&links), &BTreeMap::new(), |_| None))
-}
-
-fn states(
-    links: &Links,
-    choice: &Choice,
-    failed: &BTreeMap<u32, String>,
-    hook: impl Fn(u32) -> Option<HookKind>,
-) -> Vec<InterfaceState> {
-    links
-        .values()
-        .map(|link| {
-            let role = choice.get(&link.ifindex).and_then(|role| role.as_ref().ok()).copied();
-            let left_out = choice.get(&link.ifindex).and_then(|role| role.as_ref().err());
-            InterfaceState {
-                ifindex: link.ifindex,
-                name: link.name.clone(),
-                role,
-                hook: hook(link.ifindex),
-                reason: failed.get(&link.ifindex).or(left_out).cloned(),
-            }
-        })
-        .collect()
 }

@@ -10,7 +10,6 @@ use crate::record::Pool;
 use crate::tree::{Entry, Problems, Tree, Value};
 
 pub(super) const KIND: &str = "CiliumPodIPPool";
-pub(super) const LIST: &str = "CiliumPodIPPoolList";
 
 const SPEC: &[&str] = &["ipv4", "ipv6", "podSelector", "namespaceSelector", "allowFirstIP", "allowLastIP"];
 const FAMILY: &[&str] = &["cidrs", "maskSize", "pool"];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ranges::range_shown;
 use super::{Defined, PoolForm};
 use crate::limits::POOL_BLOCKS_MAX;
-use crate::record::Pools;
+use crate::record::{Overlap, Pools};
 use crate::tree::Problem;
 
 /// The pools of all files.
@@ -110,24 +110,38 @@ impl Joined {
 
     fn overlaps(&mut self) {
         let overlaps = self.pools.overlaps();
+        let mut tell = |overlap: &Overlap, message: String| {
+            if let Some((_, winner)) = self.defined.get(&overlap.winner) {
+                self.warnings.push(Problem { place: winner.place.clone(), message });
+            }
+        };
         for overlap in overlaps.iter().take(OVERLAPS_TOLD) {
-            let Some((_, winner)) = self.defined.get(&overlap.winner) else { continue };
-            let why = if overlap.same { "whose name comes first" } else { "whose prefix is longer" };
-            let message = format!(
-                "pools `{}` and `{}` both have {}: it belongs to `{}`, {why}",
-                overlap.winner, overlap.loser, overlap.prefix, overlap.winner
-            );
-            self.warnings.push(Problem { place: winner.place.clone(), message });
+            tell(overlap, told(overlap));
         }
         if let (Some(more), Some(overlap)) =
             (overlaps.len().checked_sub(OVERLAPS_TOLD), overlaps.get(OVERLAPS_TOLD))
-            && let Some((_, winner)) = self.defined.get(&overlap.winner)
         {
             let message =
-                format!("{more} more pairs of pools overlap; the longer prefix counts, then the name");
-            self.warnings.push(Problem { place: winner.place.clone(), message });
+                format!("pools overlap at {more} more prefixes; the longer prefix counts, then the name");
+            tell(overlap, message);
         }
     }
+}
+
+/// Which pools have a prefix, whose it is, and why.
+fn told(overlap: &Overlap) -> String {
+    let Overlap { prefix, winner, same, around } = overlap;
+    let mut names: Vec<String> =
+        [winner].into_iter().chain(same).chain(around).map(|name| format!("`{name}`")).collect();
+    names.sort_unstable();
+    let have = if names.len() == 2 { "both have" } else { "all have" };
+    let last = names.pop().unwrap_or_default();
+    let why = match (same.is_empty(), around.is_empty()) {
+        (true, _) => "whose prefix is longer",
+        (false, true) => "whose name comes first",
+        (false, false) => "whose prefix is longest and whose name comes first",
+    };
+    format!("pools {} and {last} {have} {prefix}: it belongs to `{winner}`, {why}", names.join(", "))
 }
 
 /// What two definitions of a pool do not agree about.
@@ -148,6 +162,21 @@ fn difference(newer: &Defined, older: &Defined) -> Option<String> {
 }
 
 impl Defined {
+    /// What to say where this one counts although there is a newer version of it, which is not valid.
+    pub(in crate::config) fn instead_of(&self, newer: &Self) -> Option<Problem> {
+        let is_older = self.form.is_ciliums() && newer.form.is_ciliums() && self.form < newer.form;
+        let message = || {
+            format!(
+                "this version of pool `{}` is in force as long as the file of its {}, at {}, is not valid and no text of that \
+                 was accepted before; correct that file, and keep this one until then",
+                self.pool.name,
+                newer.form,
+                newer.place.spot()
+            )
+        };
+        is_older.then(|| Problem { place: self.place.clone(), message: message() })
+    }
+
     /// Its CIDRs and ranges as texts.
     pub fn blocks_shown(&self) -> impl Iterator<Item = String> + '_ {
         self.pool.blocks.iter().map(|block| {

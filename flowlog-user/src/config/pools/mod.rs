@@ -8,10 +8,11 @@ mod ranges;
 
 use std::fmt;
 
+use super::resources::{get, kind};
 use crate::filter::is_pool_name;
 use crate::limits::POOL_BLOCKS_MAX;
 use crate::record::Pool;
-use crate::tree::{Key, Place, Problems, Tree, Value};
+use crate::tree::{Key, Place, Problems, Tree};
 
 pub use join::Joined;
 pub(super) use join::join;
@@ -48,44 +49,16 @@ impl fmt::Display for PoolForm {
     }
 }
 
-/// Kubernetes' own list, as `kubectl get -o yaml` prints several.
-const LIST: &str = "List";
+/// The kinds of pools.
+pub(super) const KINDS: [&str; 2] = [cilium::KIND, own::KIND];
 
-/// Whether a document is about pools, by its kind.
+/// Whether a document is a pool, by its kind.
 pub(super) fn is_one(document: &Tree) -> bool {
-    matches!(kind(document), Some(cilium::KIND | cilium::LIST | own::KIND | LIST))
+    kind(document).is_some_and(|kind| KINDS.contains(&kind))
 }
 
-/// Reads the pools of a document, noting everything that is wrong with them.
-pub(super) fn read(document: &Tree, problems: &mut Problems) -> Vec<Defined> {
-    match kind(document) {
-        Some(cilium::LIST | LIST) => {
-            let Some(items) = get(document, "items") else {
-                problems.error(&document.place, "a list has `items`; add them, or remove the document");
-                return Vec::new();
-            };
-            let mut pools = Vec::new();
-            for item in items.list(problems) {
-                match kind(item) {
-                    Some(cilium::KIND | own::KIND) => pools.extend(one(item, problems)),
-                    other => {
-                        let found = other.map_or_else(|| "nothing".to_owned(), |kind| format!("`{kind}`"));
-                        let message = format!(
-                            "expected kind {} or {}, found {found}; remove it",
-                            cilium::KIND,
-                            own::KIND
-                        );
-                        problems.error(&item.place, message);
-                    }
-                }
-            }
-            pools
-        }
-        _ => one(document, problems).into_iter().collect(),
-    }
-}
-
-fn one(document: &Tree, problems: &mut Problems) -> Option<Defined> {
+/// Reads a pool, noting everything that is wrong with it.
+pub(super) fn read(document: &Tree, problems: &mut Problems) -> Option<Defined> {
     let errors = problems.errors.len();
     let defined = match kind(document) {
         Some(own::KIND) => own::read(document, problems),
@@ -99,20 +72,6 @@ fn one(document: &Tree, problems: &mut Problems) -> Option<Defined> {
         problems.error(&defined.place, format!("a pool has at most {POOL_BLOCKS_MAX} CIDRs and ranges"));
     }
     Some(defined)
-}
-
-fn kind(document: &Tree) -> Option<&str> {
-    match &get(document, "kind")?.value {
-        Value::Scalar { text, .. } => Some(text),
-        _ => None,
-    }
-}
-
-/// The value of a key.
-fn get<'a>(tree: &'a Tree, key: &str) -> Option<&'a Tree> {
-    let Value::Map(entries) = &tree.value else { return None };
-    let found = entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
-    found.filter(|tree| !matches!(tree.value, Value::Null))
 }
 
 /// `metadata.name`; whatever else stands in `metadata` is somebody else's.

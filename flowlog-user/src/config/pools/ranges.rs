@@ -26,7 +26,10 @@ pub(super) const fn within(inner: (u128, u128), outer: (u128, u128)) -> bool {
 pub(super) fn cidr(tree: &Tree, problems: &mut Problems) -> Option<(Range, u32)> {
     let text = tree.text(problems)?;
     match parse_cidr(text) {
-        Ok(cidr) => Some(cidr),
+        Ok(cidr) => {
+            warn_of_mapped(cidr.0, text, &tree.place, problems);
+            Some(cidr)
+        }
         Err(message) => {
             problems.error(&tree.place, message);
             None
@@ -41,7 +44,9 @@ pub(super) fn range(tree: &Tree, problems: &mut Problems) -> Option<Range> {
         .split_once('-')
         .ok_or_else(|| format!("`{text}` is no range; expected one like 10.0.0.1-10.0.0.9"))
         .and_then(|(first, last)| parse_range(first.trim(), last.trim()));
-    note(read, &tree.place, problems)
+    let range = note(read, &tree.place, problems)?;
+    warn_of_mapped(range, text, &tree.place, problems);
+    Some(range)
 }
 
 /// The range between two addresses.
@@ -90,6 +95,18 @@ fn parse_range(first: &str, last: &str) -> Result<Range, String> {
     }
     Ok(Range { is_v4: start.is_ipv4(), ends: (number(start), number(end)) })
 }
+
+/// Says of IPv4 addresses in the notation of IPv6 that no IPv4 packet has them: to a packet they are others.
+fn warn_of_mapped(range: Range, text: &str, place: &Place, problems: &mut Problems) {
+    let four = |number: u128| u32::try_from(number.checked_sub(MAPPED)?).ok().map(u128::from);
+    if let (false, Some(first), Some(last)) = (range.is_v4, four(range.ends.0), four(range.ends.1)) {
+        let meant = range_shown(true, (first, last));
+        problems.warning(place, format!("no IPv4 packet has an address of `{text}`; write {meant} for IPv4"));
+    }
+}
+
+/// The first IPv4 address in the notation of IPv6, `::ffff:0.0.0.0`.
+const MAPPED: u128 = 0xffff << 32;
 
 const fn bits(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }

@@ -83,7 +83,7 @@ fn what_cannot_be_read_is_said_beside_what_is_wrong() {
     fs::write(&bytes, b"flowLogs: []\n# \xff\n").unwrap();
     let error = load(&[gone.clone(), wrong.clone(), bytes.clone()]).unwrap_err();
     let expected = format!(
-        "{}: cannot be read: no such file or directory (os error 2); check the path given with --tasks\n{}:1:11: \
+        "{}: cannot be read: no such file or directory (os error 2); check the path\n{}:1:11: \
          flowLogs: expected a list, found `7`\n{}: line 2 is not UTF-8; save the file as UTF-8",
         gone.display(),
         wrong.display(),

@@ -1,10 +1,13 @@
 mod conditions;
 mod diff;
+mod drafts;
 mod files;
 mod filters;
 mod golden;
+mod gone_pools;
 mod hubble;
 mod in_pools;
+mod migrating;
 mod normal;
 mod owners;
 mod pools;

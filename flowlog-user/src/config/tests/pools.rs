@@ -166,7 +166,7 @@ pub(super) fn own(name: &str, spec: &str) -> String {
     format!("apiVersion: flowlog.io/v1\nkind: AddressPool\nmetadata: {{name: {name}}}\nspec: {spec}\n")
 }
 
-fn cilium(version: &str, spec: &str) -> String {
+pub(super) fn cilium(version: &str, spec: &str) -> String {
     format!(
         "apiVersion: cilium.io/{version}\nkind: CiliumPodIPPool\nmetadata: {{name: green}}\nspec: {spec}\n"
     )
@@ -295,7 +295,7 @@ fn a_pool_that_nobody_defines_is_an_error_of_the_task_that_names_it() {
     }
 }
 
-fn takes(config: &Config, task: &str, source: &str) -> bool {
+pub(super) fn takes(config: &Config, task: &str, source: &str) -> bool {
     let flow = Flow { source: source.parse().unwrap(), ..flow() };
     Filter::new(&config.tasks()[task].spec.filter).matches(&flow, &Node::default())
 }
@@ -333,10 +333,15 @@ fn pools_come_change_and_go_while_the_daemon_runs() {
     fs::remove_file(&file).unwrap();
     config.look(2, false);
     let look = config.look(2 + CONFIG_GONE_MS * 1_000_000, false);
-    assert!(matches!(look.news.as_slice(), [News::Gone { .. }]), "{:?}", look.news);
+    let [News::Gone { .. }, News::PoolGone { name, tasks, .. }] = look.news.as_slice() else {
+        panic!("{:?}", look.news)
+    };
+    assert_eq!((&**name, tasks.as_slice()), ("green", ["a".to_owned()].as_slice()));
     assert!(config.pools().pools.is_empty() && takes(&config, "a", "11.1.2.3"));
     let refused = &look.decision.unwrap().refused;
-    assert!(refused[0].1[0].message.starts_with("no pool `green` is defined"), "{refused:?}");
+    let said = "no pool `green` is defined any more; the task goes on with the addresses that it had: define the pool again, \
+                or name another here";
+    assert_eq!(refused[0].1[0].message, said);
     // It is back.
     fs::write(&file, own("green", "{cidrs: [14.0.0.0/8]}")).unwrap();
     assert!(config.look(u64::MAX, false).decision.unwrap().refused.is_empty());
@@ -433,11 +438,11 @@ fn overlapping_pools_are_told_of() {
     let (pools, warned) = joined(
         &[("a.yaml", &wide), ("b.yaml", &narrow), ("c.yaml", &twin)],
         &[
-            "pools `narrow` and `twin` both have 10.1.0.0/16: it belongs to `narrow`, whose prefix is longer",
             "pools `twin` and `wide` both have 10.0.0.0/8: it belongs to `twin`, whose name comes first",
+            "pools `narrow`, `twin` and `wide` all have 10.1.0.0/16: it belongs to `narrow`, whose prefix is longer",
         ],
     );
-    assert!(warned.starts_with("b.yaml:3:18: metadata.name: pools `narrow`"), "{warned}");
+    assert!(warned.starts_with("c.yaml:3:18: metadata.name: pools `twin`"), "{warned}");
     assert_eq!(label(&pools, "10.1.0.1"), Some("pool:narrow"));
     assert_eq!(label(&pools, "10.2.0.1"), Some("pool:twin"));
 }

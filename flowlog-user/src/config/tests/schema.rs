@@ -126,6 +126,7 @@ fn good(shape: &Shape) -> String {
         Shape::Enum(values) => values[1].0.into(),
         Shape::Path => "IP.source".into(),
         Shape::List(of) | Shape::OneOrMany(of) => format!("[{}]", good(of)),
+        Shape::Filled(of) => good(of),
         Shape::Map(names, shapes) => {
             let served = names.iter().zip(*shapes).filter(|(_, shape)| !matches!(shape, Shape::NotServed));
             let pairs: Vec<_> = served.map(|((name, _), shape)| format!("{name}: {}", good(shape))).collect();
@@ -213,6 +214,10 @@ fn what_a_schema_can_see_is_refused_by_both() {
         "flowLogs:\n- {name: a, filePath: /l/a, end: tomorrow}\n",
         "flowLogs:\n- {name: a, filePath: /l/a, end: 2026-03-14}\n",
         "flowLogs:\n- {name: a, filePath: /l/a, updateInterval: 30}\n",
+        "flowLogs:\n- {name: a, filePath: /l/a, where: {source_pool: []}}\n",
+        "flowLogs:\n- {name: a, filePath: /l/a, where: {destination_pool: null}}\n",
+        "flowLogs:\n- {name: a, filePath: /l/a, where: {source_port: []}}\n",
+        "flowLogs:\n- {name: a, filePath: /l/a, where: {duration: []}}\n",
         "flowLogs:\n- {name: a, filePath: /l/a, fieldMask: [source.podname]}\n",
         "flowLogs:\n- {name: a, filePath: /l/a, includeFilters: [{source_port: [80]}]}\n",
         "flowLogs:\n- {name: a, filePath: /l/a, includeFilters: [{source_port: [\"65536\"]}]}\n",

@@ -22,6 +22,7 @@ fn said(look: &Look) -> Vec<String> {
         News::Rejected { .. } => "rejected".into(),
         News::Restored { .. } => "restored".into(),
         News::Gone { .. } => "gone".into(),
+        News::PoolGone { name, .. } => format!("pool {name} gone"),
         News::Converted { form, .. } => format!("converted from {}", form.name()),
         News::Noticed { warnings, .. } => {
             warnings.iter().map(|warning| warning.message.clone()).collect::<Vec<_>>().join("\n")

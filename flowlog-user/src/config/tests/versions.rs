@@ -10,90 +10,72 @@ use crate::config::versions::{DEFAULT_FOLDER, Form, Mark, convert, same};
 use crate::task::Spec;
 use crate::tree::Problems;
 
-fn content(text: &str) -> (Content, Problems) {
+pub(super) fn content(text: &str) -> (Content, Problems) {
     let mut problems = Problems::default();
     let content = document::read("t.yaml", text, Holds::Anything, Path::new(DEFAULT_FOLDER), &mut problems);
     (content, problems)
 }
 
-fn valid(text: &str) -> Content {
+pub(super) fn valid(text: &str) -> Content {
     let (content, problems) = content(text);
     assert_eq!(problems.to_string(), "", "{text}");
     content
 }
 
-fn to(text: &str, form: Form) -> String {
+pub(super) fn to(text: &str, form: Form) -> String {
     let mark = Mark { file: "t.yaml".into(), form: valid(text).form, hash: "ab".into() };
     let mark = (form == Form::V1).then_some(&mark);
-    convert("t.yaml", text, form, Path::new(DEFAULT_FOLDER), mark)
+    convert("t.yaml", text, form, Path::new(DEFAULT_FOLDER), mark, None)
         .unwrap_or_else(|error| panic!("{error:?}\n{text}"))
 }
 
-fn equal(one: &[Arc<Spec>], other: &[Arc<Spec>]) -> bool {
+pub(super) fn equal(one: &[Arc<Spec>], other: &[Arc<Spec>]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
 }
 
 const MARK: &str = r#"convertedFrom: {"file": "t.yaml", "form": "FORM", "hash": "ab"}"#;
 
-const HUBBLE: &str = "\
-# The web team's.
-flowLogs:
-  - name: web # for incidents
-    filePath: /var/log/flowlog/web.log
-    includeFilters:
-      # in and out
-      - destination_port: [\"443\"]
-      - source_port: [\"443\"]
-    end: 2030-01-02T03:04:05Z
-# the end
-";
+/// Two lines of filters and an end, indented.
+macro_rules! filters {
+    ($pad:literal) => {
+        concat!(
+            $pad,
+            "  # in and out\n",
+            $pad,
+            "  - destination_port: [\"443\"]\n",
+            $pad,
+            "  - source_port: [\"443\"]\n",
+        )
+    };
+}
 
-const V1ALPHA1: &str = "\
-# The web team's.
-apiVersion: flowlog.io/v1alpha1 # for now
-kind: FlowLogs
-flowLogs:
-  - name: web # for incidents
-    filePath: /var/log/flowlog/web.log
-    includeFilters:
-      # in and out
-      - destination_port: [\"443\"]
-      - source_port: [\"443\"]
-    end: 2030-01-02T03:04:05Z
-# the end
-";
+macro_rules! list {
+    () => {
+        concat!(
+            "flowLogs:\n  - name: web # for incidents\n    filePath: /var/log/flowlog/web.log\n    includeFilters:\n",
+            filters!("    "),
+            "    end: 2030-01-02T03:04:05Z\n",
+        )
+    };
+}
 
-const DRAFT: &str = "\
-# The web team's.
-apiVersion: flowlog.io/v1alpha1
-kind: FlowLog
-metadata:
-  name: web # for incidents
-spec:
-  filters:
-    # in and out
-    - destination_port: [\"443\"]
-    - source_port: [\"443\"]
-  expiration: 2030-01-02T03:04:05Z
-# the end
-";
+const HUBBLE: &str = concat!("# The web team's.\n", list!(), "# the end\n");
 
-const V1_OF_DRAFT: &str = "\
-# The web team's.
-apiVersion: flowlog.io/v1
-kind: FlowLogs
-MARK
-flowLogs:
-  # for incidents
-  - name: web
-    filePath: /var/log/flowlog/web.log
-    includeFilters:
-      # in and out
-      - destination_port: [\"443\"]
-      - source_port: [\"443\"]
-    end: 2030-01-02T03:04:05Z
-  # the end
-";
+const V1ALPHA1: &str = concat!(
+    "# The web team's.\napiVersion: flowlog.io/v1alpha1 # for now\nkind: FlowLogs\n",
+    list!(),
+    "# the end\n"
+);
+
+pub(super) const DRAFT: &str = concat!(
+    "# The web team's.\napiVersion: flowlog.io/v1alpha1\nkind: FlowLog\nmetadata:\n  name: web # for incidents\nspec:\n  \
+     filters:\n",
+    filters!("  "),
+    "  expiration: 2030-01-02T03:04:05Z\n# the end\n"
+);
+
+const V1_OF_DRAFT: &str =
+    concat!("# The web team's.\napiVersion: flowlog.io/v1\nkind: FlowLogs\nMARK\n", list!(), "  # the end\n");
 
 #[test]
 fn every_form_is_read_as_the_newest() {
@@ -208,7 +190,7 @@ fn what_a_form_has_no_place_for_is_not_converted() {
         (Form::V1alpha1, "t.yaml:1:38: flowLogs[0].team"),
         (Form::Draft, "t.yaml:1:22: flowLogs[0].filePath"),
     ] {
-        let problems = convert("t.yaml", own, form, Path::new(DEFAULT_FOLDER), None).unwrap_err();
+        let problems = convert("t.yaml", own, form, Path::new(DEFAULT_FOLDER), None, None).unwrap_err();
         assert_eq!(
             problems[0].to_string(),
             format!("{place}: {form} has no place for this; nothing is converted")

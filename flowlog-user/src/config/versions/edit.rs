@@ -8,6 +8,7 @@ use super::layout::Layout;
 use super::mark::{KEY, Mark};
 use super::tree::{file_path, renamed};
 use super::{Form, draft_name};
+use crate::config::raw::Document;
 use crate::tree::{Entry, Place, Tree, Value};
 
 /// Pieces of the text and what stands there instead.
@@ -95,13 +96,15 @@ fn gone(layout: &Layout<'_>, entries: &[Entry], entry: &Entry) -> Option<(Range<
     (!shared).then(|| (layout.line(from)..layout.line(to), comments.collect()))
 }
 
-/// Makes a list of tasks of resources; each document comes with the line where it begins.
+/// Makes a list of tasks of resources, each in a document of its own.
 pub(super) fn from_draft(
     layout: &Layout<'_>,
-    documents: &[(usize, &Tree)],
+    documents: &[Document],
     folder: &Path,
     mark: Option<&Mark>,
 ) -> Option<String> {
+    let documents: Vec<(usize, &Tree)> =
+        documents.iter().filter_map(|(place, root)| Some((place.line, root.as_ref()?))).collect();
     let (_, first) = documents.first()?;
     let Value::Map(entries) = &first.value else { return None };
     let head = entries.iter().map(|entry| entry.place.line).min()?;
@@ -122,6 +125,7 @@ pub(super) fn from_draft(
 fn item(layout: &Layout<'_>, document: &Tree, from: usize, to: usize, folder: &Path) -> Option<String> {
     let Value::Map(entries) = &document.value else { return None };
     let name = draft_name(document)?;
+    let line = name.place.line;
     let Value::Scalar { text: name, .. } = &name.value.value else { return None };
     let spec = entries.iter().find(|entry| entry.key == "spec")?;
     let Value::Map(keys) = &spec.value.value else { return None };
@@ -131,11 +135,15 @@ fn item(layout: &Layout<'_>, document: &Tree, from: usize, to: usize, folder: &P
     if begins <= spec.place.line || keys.iter().any(|key| key.place.column != column) {
         return None;
     }
+    // What stands between is about the first key.
+    let begins = spec.place.line + 1;
     let mut out = String::new();
-    for comment in layout.comments(from, begins).into_iter().chain(layout.comments(ends, to)) {
+    let outside = (from..begins).chain(ends..to).filter(|number| *number != line);
+    for comment in outside.filter_map(|number| layout.comment(number)) {
         out += &format!("  {comment}\n");
     }
-    out += &format!("  - name: {}\n", plain(name));
+    let beside = layout.comment(line).map(|comment| format!(" {comment}")).unwrap_or_default();
+    out += &format!("  - name: {}{beside}\n", plain(name));
     out += &format!("    filePath: {}\n", plain(&file_path(name, folder)));
     let mut edits = Edits::new();
     for key in keys.iter().filter(|key| renamed(&key.key) != key.key) {

@@ -70,6 +70,16 @@ impl<'a> Layout<'a> {
         (from..to.min(self.line_count() + 1)).filter_map(|number| self.comment(number)).collect()
     }
 
+    /// All comments, each with its line and column, from 1.
+    pub(super) fn placed_comments(&self) -> impl Iterator<Item = (usize, usize, &'a str)> + '_ {
+        (1..=self.line_count()).filter_map(|number| {
+            let comment = self.comment(number)?;
+            let line = self.line_text(number);
+            let before = line.get(..line.len() - comment.len()).unwrap_or_default();
+            Some((number, before.chars().count() + 1, comment))
+        })
+    }
+
     /// The comment of a line.
     pub(super) fn comment(&self, number: usize) -> Option<&'a str> {
         let (start, line) = (self.line(number), self.line_text(number));

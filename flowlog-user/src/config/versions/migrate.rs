@@ -1,6 +1,9 @@
 //! `flowlog migrate`: which files are to be made into which, decided before anything is written.
+//!
+//! Of a task the definition that counts is converted, and only where there is none in the form yet. So whatever is written,
+//! each task stands in each form once, and a folder that was valid stays so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,9 +32,9 @@ pub enum Outcome {
     Current,
     /// It holds pools, whose versions are not ours to change.
     Pools,
-    /// All of its tasks are in a file of that form already; what the two do not agree about.
+    /// All of its tasks are in other files, which count; what the two do not agree about.
     There {
-        /// Where.
+        /// The file of the first.
         file: PathBuf,
         /// What is not the same.
         difference: Option<String>,
@@ -42,53 +45,83 @@ pub enum Outcome {
         target: PathBuf,
         /// Its text.
         text: String,
+        /// Tasks that are left out, since they are in other files, which count: a line each.
+        without: Vec<String>,
     },
     /// It cannot be converted.
     Failed(Vec<Problem>),
 }
 
-/// Decides about each task file.
+/// A file as it was read.
+struct Read {
+    file: PathBuf,
+    text: String,
+    content: Result<Content, Vec<Problem>>,
+    /// It is to be converted, and not only known about.
+    is_asked: bool,
+}
+
+/// Where a task stands, and what it says.
+type Standing = BTreeMap<String, (PathBuf, Arc<Spec>)>;
+
+/// Decides about each task file. Other files in the folder of a file that is named are known about, too.
 ///
 /// # Errors
 /// A path that cannot be read.
 pub fn migrations(paths: &[PathBuf], to: Form, folder: &Path) -> Result<Vec<Migration>, Error> {
-    let mut problems = Problems::default();
-    let mut read: Vec<(PathBuf, String, Result<Content, Vec<Problem>>)> = Vec::new();
-    for path in paths {
-        let found = files::find(path).unwrap_or_else(|problem| {
-            problems.errors.push(problem);
-            Vec::new()
-        });
-        for file in found {
-            match files::read(&file) {
-                Ok(text) => {
-                    let content = content(&file, &text, folder);
-                    read.push((file, text, content));
-                }
-                Err(NoText::Unreadable(problem) | NoText::Wrong(problem)) => problems.errors.push(problem),
+    let mut read = read(paths, folder)?;
+    // The newest form first, as it counts; each form in the order of the files.
+    read.sort_by_key(|one| std::cmp::Reverse(one.content.as_ref().ok().map(|content| content.form)));
+    let (mut counts, mut there) = (Standing::new(), Standing::new());
+    for Read { file, content, .. } in &read {
+        for (spec, form) in
+            content.iter().flat_map(|content| content.tasks.iter().map(|spec| (spec, content.form)))
+        {
+            let standing = || (file.clone(), Arc::clone(spec));
+            counts.entry(spec.name.clone()).or_insert_with(standing);
+            if form == to {
+                there.entry(spec.name.clone()).or_insert_with(standing);
             }
         }
     }
-    if !problems.errors.is_empty() {
-        return Err(Error::Unreadable(problems));
-    }
-    let mut there: BTreeMap<&str, (&Path, &Arc<Spec>)> = BTreeMap::new();
-    for (file, _, content) in &read {
-        let newer = content.as_ref().ok().filter(|content| content.form == to);
-        for spec in newer.iter().flat_map(|content| &content.tasks) {
-            there.insert(&spec.name, (file, spec));
+    let mut plans = Plans { to, folder, counts, there, targets: BTreeSet::new() };
+    let mut decided: Vec<Migration> =
+        read.iter().filter(|one| one.is_asked).map(|one| plans.migration(one)).collect();
+    decided.sort_by(|one, other| one.file.as_os_str().cmp(other.file.as_os_str()));
+    Ok(decided)
+}
+
+/// The files behind the paths, and those beside them.
+fn read(paths: &[PathBuf], folder: &Path) -> Result<Vec<Read>, Error> {
+    let mut problems = Problems::default();
+    // By a path that each has once, however it is named.
+    let mut found: BTreeMap<PathBuf, (PathBuf, bool)> = BTreeMap::new();
+    let key = |file: &Path| std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    for path in paths {
+        match files::find(path) {
+            Ok(files) => found.extend(files.into_iter().map(|file| (key(&file), (file, true)))),
+            Err(problem) => problems.errors.push(problem),
         }
     }
-    let decided = read.iter().map(|(file, text, content)| match content {
-        Err(problems) => {
-            Migration { file: file.clone(), form: None, outcome: Outcome::Failed(problems.clone()) }
+    for path in paths.iter().filter(|path| !path.is_dir()) {
+        for file in files::find(files::parent(path)).unwrap_or_default() {
+            found.entry(key(&file)).or_insert((file, false));
         }
-        Ok(content) => {
-            let outcome = decide(file, text, content, to, folder, &there);
-            Migration { file: file.clone(), form: Some(content.form), outcome }
+    }
+    let mut read = Vec::new();
+    for (file, is_asked) in found.into_values() {
+        match files::read(&file) {
+            Ok(text) => {
+                let content = content(&file, &text, folder);
+                read.push(Read { file, text, content, is_asked });
+            }
+            Err(NoText::Unreadable(problem) | NoText::Wrong(problem)) if is_asked => {
+                problems.errors.push(problem);
+            }
+            Err(_) => {}
         }
-    });
-    Ok(decided.collect())
+    }
+    if problems.errors.is_empty() { Ok(read) } else { Err(Error::Unreadable(problems)) }
 }
 
 fn content(file: &Path, text: &str, folder: &Path) -> Result<Content, Vec<Problem>> {
@@ -97,70 +130,115 @@ fn content(file: &Path, text: &str, folder: &Path) -> Result<Content, Vec<Proble
     if problems.errors.is_empty() { Ok(content) } else { Err(problems.errors) }
 }
 
-fn decide(
-    file: &Path,
-    text: &str,
-    content: &Content,
+/// What is known while files are decided about one by one.
+struct Plans<'a> {
     to: Form,
-    folder: &Path,
-    there: &BTreeMap<&str, (&Path, &Arc<Spec>)>,
-) -> Outcome {
-    if content.tasks.is_empty() && !content.pools.is_empty() {
-        return Outcome::Pools;
+    folder: &'a Path,
+    /// The definition of each task that counts.
+    counts: Standing,
+    /// The one in the form that is asked for, as soon as there is one.
+    there: Standing,
+    /// New files.
+    targets: BTreeSet<PathBuf>,
+}
+
+impl Plans<'_> {
+    fn migration(&mut self, Read { file, text, content, .. }: &Read) -> Migration {
+        let (form, outcome) = match content {
+            Err(problems) => (None, Outcome::Failed(problems.clone())),
+            Ok(content) if content.tasks.is_empty() && !content.pools.is_empty() => {
+                (Some(content.form), Outcome::Pools)
+            }
+            Ok(content) if content.form == self.to => (Some(content.form), Outcome::Current),
+            Ok(content) => (Some(content.form), self.decide(file, text, content)),
+        };
+        if let (Outcome::Convert { target, .. }, Ok(content)) = (&outcome, content) {
+            self.targets.insert(target.clone());
+            for spec in &content.tasks {
+                self.there.entry(spec.name.clone()).or_insert_with(|| (target.clone(), Arc::clone(spec)));
+            }
+        }
+        Migration { file: file.clone(), form, outcome }
     }
-    if content.form == to {
-        return Outcome::Current;
+
+    /// Where else a task of this file is, in a definition that counts.
+    fn elsewhere(&self, file: &Path, name: &str) -> Option<&(PathBuf, Arc<Spec>)> {
+        self.there.get(name).or_else(|| self.counts.get(name)).filter(|(other, _)| other != file)
     }
-    let twins: Vec<_> =
-        content.tasks.iter().filter_map(|spec| Some((spec, there.get(spec.name.as_str())?))).collect();
-    if let Some((_, (other, _))) = twins.first() {
-        if twins.len() == content.tasks.len() {
-            let differ = twins.iter().filter(|(old, (_, new))| !same(old, new));
+
+    fn decide(&self, file: &Path, text: &str, content: &Content) -> Outcome {
+        let standing = |spec: &Arc<Spec>| (Arc::clone(spec), self.elsewhere(file, &spec.name));
+        let all: Vec<_> = content.tasks.iter().map(standing).collect();
+        let left: Vec<&str> =
+            all.iter().filter(|(_, other)| other.is_none()).map(|(spec, _)| spec.name.as_str()).collect();
+        let others = all.iter().filter_map(|(spec, other)| Some((spec, (*other)?)));
+        if let (true, Some((_, (other, _)))) = (left.is_empty(), others.clone().next()) {
+            let differ = others.filter(|(old, (_, new))| !same(old, new));
             let lines: Vec<String> = differ
                 .map(|(old, (_, new))| format!("task {}: {}", old.name, difference(old, new)))
                 .collect();
             let difference = (!lines.is_empty()).then(|| lines.join("; "));
-            return Outcome::There { file: other.to_path_buf(), difference };
+            return Outcome::There { file: other.clone(), difference };
         }
-        let problem = |(old, (_, new)): &(&Arc<Spec>, &(&Path, &Arc<Spec>))| Problem {
-            place: old.place.clone(),
-            message: format!(
-                "task `{}` is there as {to} already, at {}, and other tasks of this file are not; move those by hand",
-                old.name,
-                new.place.spot()
-            ),
-        };
-        return Outcome::Failed(twins.iter().map(problem).collect());
+        let without: Vec<String> = others.map(|(old, (other, new))| left_out(old, other, new)).collect();
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mark = Mark { file: name, form: content.form, hash: Hash::of(text).to_string() };
+        let mark = (self.to == Form::V1).then_some(&mark);
+        let only = (!without.is_empty()).then_some(left.as_slice());
+        let new = text::convert(&file.to_string_lossy(), text, self.to, self.folder, mark, only);
+        match new.and_then(|new| Ok((self.target(file)?, new))) {
+            Ok((target, text)) => Outcome::Convert { target, text, without },
+            Err(problems) => Outcome::Failed(problems),
+        }
     }
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mark = Mark { file: name, form: content.form, hash: Hash::of(text).to_string() };
-    let mark = (to == Form::V1).then_some(&mark);
-    let converted = match text::convert(&file.to_string_lossy(), text, to, folder, mark) {
-        Ok(converted) => converted,
-        Err(problems) => return Outcome::Failed(problems),
-    };
-    let target = target(file, to);
-    match files::read(&target) {
-        Ok(existing) if existing == converted => Outcome::There { file: target, difference: None },
-        Ok(_) => {
-            let message = format!("{} is there and says something else; move it away", target.display());
-            Outcome::Failed(vec![Problem { place: Place::file(&file.to_string_lossy()), message }])
+
+    /// `web.yaml` becomes `web.v1.yaml`, beside it, or `web-2.v1.yaml` where that is another file with other tasks.
+    fn target(&self, file: &Path) -> Result<PathBuf, Vec<Problem>> {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let bare = Form::ALL.iter().find_map(|form| stem.strip_suffix(&format!(".{}", form.name())));
+        let (bare, form) = (bare.unwrap_or(&stem), self.to.name());
+        let extension = file.extension().unwrap_or_default().to_string_lossy();
+        let mut number = 1;
+        loop {
+            let more = if number > 1 { format!("-{number}") } else { String::new() };
+            let target = file.with_file_name(format!("{bare}{more}.{form}.{extension}"));
+            number += 1;
+            if self.targets.contains(&target) {
+                continue;
+            }
+            match files::read(&target) {
+                // What is there is left alone; it must not hold the same tasks once it is put right.
+                Ok(text) => {
+                    if let Err(problems) = content(&target, &text, self.folder) {
+                        return Err(in_the_way(file, &target, problems.first()));
+                    }
+                }
+                Err(NoText::Unreadable(_)) if std::fs::symlink_metadata(&target).is_err() => {
+                    return Ok(target);
+                }
+                Err(NoText::Unreadable(problem) | NoText::Wrong(problem)) => {
+                    return Err(in_the_way(file, &target, Some(&problem)));
+                }
+            }
         }
-        Err(_) => Outcome::Convert { target, text: converted },
     }
 }
 
-/// `web.yaml` becomes `web.v1.yaml`, beside it.
-fn target(file: &Path, to: Form) -> PathBuf {
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let bare = Form::ALL.iter().find_map(|form| stem.strip_suffix(&format!(".{}", form.name())));
-    let extension = file.extension().unwrap_or_default().to_string_lossy();
-    file.with_file_name(format!("{}.{}.{extension}", bare.unwrap_or(&stem), to.name()))
+fn left_out(old: &Spec, other: &Path, new: &Spec) -> String {
+    let is = format!("task `{}` is in {} already, which counts", old.name, other.display());
+    if same(old, new) { is } else { format!("{is} and says something else: {}", difference(old, new)) }
+}
+
+/// A file that has the name of the new one and cannot be read.
+fn in_the_way(file: &Path, target: &Path, why: Option<&Problem>) -> Vec<Problem> {
+    let why = why.map(|problem| format!(" ({})", problem.message)).unwrap_or_default();
+    let message = format!("{} is there and is not valid{why}; correct it or move it away", target.display());
+    vec![Problem { place: Place::file(&file.to_string_lossy()), message }]
 }
 
 /// The text of a file as v1, with its mark, for the daemon's own keeping.
 pub(in crate::config) fn newest(file: &Path, text: &str, form: Form, folder: &Path) -> Option<String> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mark = Mark { file: name, form, hash: Hash::of(text).to_string() };
-    text::convert(&file.to_string_lossy(), text, Form::V1, folder, Some(&mark)).ok()
+    text::convert(&file.to_string_lossy(), text, Form::V1, folder, Some(&mark), None).ok()
 }

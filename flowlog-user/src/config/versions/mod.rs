@@ -7,10 +7,12 @@
 //!
 //! To add a version: a [`Form`], its way to v1 in `tree`, and its way there and back in `text`.
 
+mod comments;
 mod edit;
 mod layout;
 pub(super) mod mark;
 mod migrate;
+mod part;
 mod render;
 mod text;
 mod tree;
@@ -29,7 +31,7 @@ pub(super) use tree::DEFAULT_FOLDER;
 pub(super) use tree::{draft_name, to_v1};
 pub(super) use twins::{Twin, difference, same};
 
-/// The forms of a task file.
+/// The forms of a task file, older ones first: of several forms of one task the newest counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
     /// `flowlog.io/v1alpha1`, kind `FlowLog`: a resource for each task, as it was first proposed for Hubble.

@@ -1,37 +1,55 @@
 //! A tree as a text, for texts that cannot be edited.
 
+use super::comments::Comments;
 use super::edit::plain;
 use crate::tree::{Entry, Tree, Value};
 
-/// As YAML in block style, each line indented by `indent` and with its end.
-pub(super) fn yaml(tree: &Tree, indent: usize) -> String {
+/// As YAML in block style, each line indented by `indent` and with its end; comments are taken from where they are.
+pub(super) fn yaml(tree: &Tree, indent: usize, comments: &mut Comments) -> String {
     let pad = " ".repeat(indent);
+    let mut out = String::new();
     match &tree.value {
-        Value::Map(entries) if !entries.is_empty() => entries
-            .iter()
-            .map(|entry| format!("{pad}{}{}", plain(&entry.key), after_colon(entry, indent)))
-            .collect(),
-        Value::List(items) if !items.is_empty() => items
-            .iter()
-            .map(|item| {
-                let text = yaml(item, indent + 2);
-                format!("{pad}- {}", text.get(indent + 2..).unwrap_or_default())
-            })
-            .collect(),
-        _ => format!("{pad}{}\n", json(tree)),
+        Value::Map(entries) if !entries.is_empty() => {
+            for entry in entries {
+                out += &comments.above(&entry.place, indent);
+                out += &format!("{pad}{}", plain(&entry.key));
+                out += &after_colon(entry, indent, comments);
+            }
+        }
+        Value::List(items) if !items.is_empty() => {
+            for item in items {
+                out += &comments.above(&item.place, indent);
+                if let Value::Map(entries) = &item.value
+                    && let Some(first) = entries.first()
+                {
+                    out += &comments.above(&first.place, indent);
+                }
+                let beside = if is_line(item) { comments.beside(&item.place) } else { String::new() };
+                let text = yaml(item, indent + 2, comments);
+                let text = text.get(indent + 2..).unwrap_or_default().trim_end_matches('\n');
+                out += &format!("{pad}- {text}{beside}\n");
+            }
+        }
+        _ => out += &format!("{pad}{}\n", json(tree)),
     }
+    out
 }
 
-fn after_colon(entry: &Entry, indent: usize) -> String {
-    let is_empty = match &entry.value.value {
+/// Whether it is written in one line.
+const fn is_line(tree: &Tree) -> bool {
+    match &tree.value {
         Value::Map(entries) => entries.is_empty(),
         Value::List(items) => items.is_empty(),
         _ => true,
-    };
-    if is_empty {
-        format!(": {}\n", json(&entry.value))
+    }
+}
+
+fn after_colon(entry: &Entry, indent: usize, comments: &mut Comments) -> String {
+    let beside = comments.beside(&entry.place);
+    if is_line(&entry.value) {
+        format!(": {}{beside}\n", json(&entry.value))
     } else {
-        format!(":\n{}", yaml(&entry.value, indent + 2))
+        format!(":{beside}\n{}", yaml(&entry.value, indent + 2, comments))
     }
 }
 

@@ -4,16 +4,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::comments::Comments;
 use super::layout::Layout;
 use super::mark::{KEY, Mark};
 use super::tree::file_path;
-use super::{Form, edit, render, same, to_v1};
+use super::{Form, edit, part, render, same, to_v1};
 use crate::config::document::{self, Content, Holds};
 use crate::config::raw::{self, Document};
+use crate::config::resources;
 use crate::task::{Spec, is_hubbles_key, is_own_key};
 use crate::tree::{Entry, Problem, Problems, Tree, Value};
 
-/// Makes a text of another form; `folder` is where tasks of the draft write, `mark` what the text will be said to be made of.
+/// Makes a text of another form; `folder` is where tasks of the draft write, `mark` what the text will be said to be made
+/// of, `only` the tasks that it is to hold where that is not all of them.
 ///
 /// # Errors
 /// What is wrong with the text, or what it says that the form has no place for.
@@ -23,20 +26,30 @@ pub(in crate::config) fn convert(
     to: Form,
     folder: &Path,
     mark: Option<&Mark>,
+    only: Option<&[&str]>,
 ) -> Result<String, Vec<Problem>> {
     let mut problems = Problems::default();
-    let content = document::read(file, text, Holds::Anything, folder, &mut problems);
+    let mut content = document::read(file, text, Holds::Anything, folder, &mut problems);
     if !problems.errors.is_empty() {
         return Err(problems.errors);
     }
     if content.form == to {
         return Ok(text.to_owned());
     }
+    if let Some(only) = only {
+        content.tasks.retain(|spec| only.contains(&spec.name.as_str()));
+        // Where its lines can be told from the others', a task's are kept as they are.
+        let fewer = part::only(file, text, content.form, only).filter(|fewer| {
+            let again = document::read(file, fewer, Holds::Anything, folder, &mut Problems::default());
+            again.form == content.form && pairs(&content.tasks, &again.tasks)
+        });
+        if let Some(fewer) = fewer {
+            return convert(file, &fewer, to, folder, mark, None);
+        }
+    }
     let documents = raw::parse(file, text).map_err(|problem| vec![problem])?;
-    let roots: Vec<(usize, &Tree)> =
-        documents.iter().filter_map(|(place, root)| Some((place.line, root.as_ref()?))).collect();
-    let trees: Vec<&Tree> = roots.iter().map(|(_, root)| *root).collect();
-    let newest = to_v1(&trees, content.form, folder, &mut problems);
+    let trees = resources::all(&documents, &mut problems).unwrap_or_default();
+    let newest = to_v1(&trees, content.form, folder, &mut problems).map(|newest| with_only(newest, only));
     fits(newest.as_ref(), to, folder, &mut problems);
     if !problems.errors.is_empty() {
         return Err(problems.errors);
@@ -47,12 +60,14 @@ pub(in crate::config) fn convert(
         return Err(fails("cannot be converted: nothing is in it"));
     };
     let edited = match (content.form, to, trees.as_slice()) {
-        (Form::Draft, Form::V1, _) => edit::from_draft(&layout, &roots, folder, mark),
+        _ if only.is_some() => None,
+        (Form::Draft, Form::V1, _) => edit::from_draft(&layout, &documents, folder, mark),
         (Form::Draft, ..) | (_, Form::Draft, _) => None,
         (.., [root]) => edit::header(&layout, root, to, mark),
         _ => None,
     };
-    let is_good = |candidate: &String| is_faithful(&layout, &content, candidate, to, folder);
+    let comments = only.is_none().then_some(&layout);
+    let is_good = |candidate: &String| is_faithful(comments, &content, candidate, to, folder);
     if let Some(edited) = edited.filter(is_good) {
         return Ok(edited);
     }
@@ -63,19 +78,38 @@ pub(in crate::config) fn convert(
     Err(fails("cannot be converted without a loss; write the new form by hand"))
 }
 
-/// Whether a text has the form, the same tasks and every comment.
-fn is_faithful(layout: &Layout<'_>, content: &Content, candidate: &str, to: Form, folder: &Path) -> bool {
+/// A document of v1 with these tasks only.
+fn with_only(mut newest: Tree, only: Option<&[&str]>) -> Tree {
+    let (Some(only), Value::Map(entries)) = (only, &mut newest.value) else { return newest };
+    for entry in entries.iter_mut().filter(|entry| entry.key.eq_ignore_ascii_case("flowLogs")) {
+        if let Value::List(tasks) = &mut entry.value.value {
+            tasks.retain(|task| part::name(task).is_some_and(|name| only.contains(&name)));
+        }
+    }
+    newest
+}
+
+fn pairs(one: &[Arc<Spec>], other: &[Arc<Spec>]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+}
+
+/// Whether a text has the form, the same tasks and every comment of the old one.
+fn is_faithful(
+    layout: Option<&Layout<'_>>,
+    content: &Content,
+    candidate: &str,
+    to: Form,
+    folder: &Path,
+) -> bool {
     let mut problems = Problems::default();
     let again = document::read("", candidate, Holds::Anything, folder, &mut problems);
     let Some(after) = Layout::new(candidate) else { return false };
     let mut comments = after.comments(1, after.line_count() + 1);
-    let kept = layout.comments(1, layout.line_count() + 1).into_iter().all(|comment| {
+    let before = layout.map(|layout| layout.comments(1, layout.line_count() + 1)).unwrap_or_default();
+    let kept = before.into_iter().all(|comment| {
         let found = comments.iter().position(|other| other.trim_end() == comment.trim_end());
         found.map(|at| comments.swap_remove(at)).is_some()
     });
-    let pairs = |one: &[Arc<Spec>], other: &[Arc<Spec>]| {
-        one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
-    };
     problems.errors.is_empty() && again.form == to && kept && pairs(&content.tasks, &again.tasks)
 }
 
@@ -119,7 +153,7 @@ fn tasks(newest: &Tree) -> &[Tree] {
     }
 }
 
-/// Writes a file anew; its comments stand above.
+/// Writes a file anew; each comment stands where what it belongs to does.
 fn write(
     layout: &Layout<'_>,
     documents: &[Document],
@@ -130,47 +164,69 @@ fn write(
     let is_json = documents.iter().filter_map(|(_, root)| root.as_ref()).all(|root| {
         layout.at(&root.place).and_then(|at| layout.text.get(at..)).is_some_and(|rest| rest.starts_with('{'))
     });
-    let show = |tree: &Tree| if is_json { render::json(tree) + "\n" } else { render::yaml(tree, 0) };
-    let comments = layout.comments(1, layout.line_count() + 1);
-    let mut out: String = comments.iter().map(|comment| format!("{}\n", comment.trim_end())).collect();
-    let map = |entries: Vec<Entry>| Tree { place: newest.place.clone(), value: Value::Map(entries) };
-    let entry = |key: &str, value: Tree| Entry { key: key.into(), place: newest.place.clone(), value };
-    let text = |text: &str| Tree {
-        place: newest.place.clone(),
-        value: Value::Scalar { text: text.into(), quoted: true },
-    };
-    let header = |of: Form| -> Vec<Entry> {
-        of.header().map_or_else(Vec::new, |(version, kind)| {
-            vec![entry("apiVersion", text(version)), entry("kind", text(kind))]
-        })
-    };
-    if to == Form::Draft {
-        for (at, task) in tasks(newest).iter().enumerate() {
-            let all = entries(task);
-            let name = all.iter().filter(|entry| entry.key == "name").cloned().collect();
-            let spec =
-                all.iter().filter(|entry| !matches!(entry.key.as_str(), "name" | "filePath")).map(|entry| {
-                    let key = match entry.key.as_str() {
-                        "includeFilters" => "filters",
-                        "end" => "expiration",
-                        same => same,
-                    };
-                    Entry { key: key.into(), ..entry.clone() }
-                });
-            let mut whole = header(to);
-            whole.extend([entry("metadata", map(name)), entry("spec", map(spec.collect()))]);
-            out += if at == 0 { "" } else { "---\n" };
-            out += &show(&map(whole));
-        }
-        return out;
+    let trees = if to == Form::Draft { drafts(newest) } else { vec![whole(newest, to, mark)] };
+    if is_json {
+        let comments = layout.comments(1, layout.line_count() + 1);
+        let texts = trees.iter().map(|tree| render::json(tree) + "\n").collect::<Vec<_>>();
+        return comments.iter().map(|comment| format!("{}\n", comment.trim_end())).collect::<String>()
+            + &texts.join("---\n");
     }
-    let mut whole = header(to);
+    let begins: Vec<usize> = documents.iter().skip(1).map(|(place, _)| place.line).collect();
+    let mut comments = Comments::new(layout, &trees, &begins);
+    let texts: Vec<String> = trees.iter().map(|tree| render::yaml(tree, 0, &mut comments)).collect();
+    texts.join("---\n") + &comments.rest()
+}
+
+fn map(at: &Tree, entries: Vec<Entry>) -> Tree {
+    Tree { place: at.place.clone(), value: Value::Map(entries) }
+}
+
+fn entry(at: &Tree, key: &str, value: Tree) -> Entry {
+    Entry { key: key.into(), place: at.place.clone(), value }
+}
+
+fn word(at: &Tree, text: &str) -> Tree {
+    Tree { place: at.place.clone(), value: Value::Scalar { text: text.into(), quoted: true } }
+}
+
+fn header(at: &Tree, of: Form) -> Vec<Entry> {
+    of.header().map_or_else(Vec::new, |(version, kind)| {
+        vec![entry(at, "apiVersion", word(at, version)), entry(at, "kind", word(at, kind))]
+    })
+}
+
+/// A document of each task of its own.
+fn drafts(newest: &Tree) -> Vec<Tree> {
+    let draft = |task: &Tree| {
+        let all = entries(task);
+        let name = all.iter().filter(|entry| entry.key == "name").cloned().collect();
+        let rest = all.iter().filter(|entry| !matches!(entry.key.as_str(), "name" | "filePath"));
+        let spec = rest.map(|entry| {
+            let key = match entry.key.as_str() {
+                "includeFilters" => "filters",
+                "end" => "expiration",
+                same => same,
+            };
+            Entry { key: key.into(), ..entry.clone() }
+        });
+        let mut whole = header(newest, Form::Draft);
+        let parts = [("metadata", name), ("spec", spec.collect())];
+        whole.extend(parts.map(|(key, part)| entry(newest, key, map(newest, part))));
+        map(newest, whole)
+    };
+    tasks(newest).iter().map(draft).collect()
+}
+
+/// All tasks under the header of a form.
+fn whole(newest: &Tree, to: Form, mark: Option<&Mark>) -> Tree {
+    let mut whole = header(newest, to);
     if let Some(mark) = mark {
         let pairs = [("file", mark.file.as_str()), ("form", mark.form.name()), ("hash", &mark.hash)];
-        whole.push(entry(KEY, map(pairs.map(|(key, value)| entry(key, text(value))).into())));
+        let pairs = pairs.map(|(key, value)| entry(newest, key, word(newest, value)));
+        whole.push(entry(newest, KEY, map(newest, pairs.into())));
     }
     let rest =
         entries(newest).iter().filter(|entry| !matches!(entry.key.as_str(), "apiVersion" | "kind" | KEY));
     whole.extend(rest.cloned());
-    out + &show(&map(whole))
+    map(newest, whole)
 }

@@ -9,7 +9,7 @@ use crate::task::Spec;
 use crate::tree::Problem;
 use crate::write::Definition;
 
-/// An older form of a task that is there as v1 too.
+/// An older form of a task that is there in a newer one too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::config) struct Twin {
     /// The older file.
@@ -20,22 +20,29 @@ pub(in crate::config) struct Twin {
     pub(in crate::config) difference: Option<String>,
     /// The same as a warning, at the place of the older one.
     pub(in crate::config) warning: Option<Problem>,
+    /// Other tasks of its file, of which there is nothing newer.
+    pub(in crate::config) needed_for: Vec<String>,
 }
 
 impl Twin {
-    pub(in crate::config) fn new(file: PathBuf, form: Form, older: &Spec, newer: &Spec) -> Self {
+    pub(in crate::config) fn new(
+        file: PathBuf,
+        form: Form,
+        older: &Spec,
+        newer_form: Form,
+        newer: &Spec,
+    ) -> Self {
         let difference = (!same(older, newer)).then(|| difference(older, newer));
         let warning = difference.as_ref().map(|difference| Problem {
             place: older.place.clone(),
             message: format!(
-                "task `{}` is there as {} at {} too, which counts, and this one says something else: {difference}; make them \
-                 agree, or remove this one",
+                "task `{}` is there as {newer_form} at {} too, which counts, and this one says something else: {difference}; \
+                 make them agree, or remove this one",
                 older.name,
-                Form::V1,
                 newer.place.spot()
             ),
         });
-        Self { file, form, difference, warning }
+        Self { file, form, difference, warning, needed_for: Vec::new() }
     }
 }
 
