@@ -99,10 +99,13 @@ fn say(migration: &Migration, to: Form, written: bool, error: Option<&str>) {
         Outcome::Current => tracing::info!("{file} is {to} already"),
         Outcome::Pools => tracing::info!("{file} holds pools, which stay as they are"),
         Outcome::There { file: other, difference: None } => {
-            tracing::info!("{file} ({from}) says the same as {}, which counts", other.display());
+            tracing::info!("{file} ({from}) is in {} already, which says the same", other.display());
         }
         Outcome::There { file: other, difference: Some(difference) } => {
-            tracing::warn!("{file} ({from}) differs from {}, which counts: {difference}", other.display());
+            tracing::warn!(
+                "{file} ({from}) is in {} already, which says something else: {difference}",
+                other.display()
+            );
         }
         Outcome::Convert { target, without, .. } => {
             match (error, written) {

@@ -32,7 +32,7 @@ pub enum Outcome {
     Current,
     /// It holds pools, whose versions are not ours to change.
     Pools,
-    /// All of its tasks are in other files, which count; what the two do not agree about.
+    /// All of its tasks are in other files, in that form or one that counts; what the two do not agree about.
     There {
         /// The file of the first.
         file: PathBuf,
@@ -45,7 +45,7 @@ pub enum Outcome {
         target: PathBuf,
         /// Its text.
         text: String,
-        /// Tasks that are left out, since they are in other files, which count: a line each.
+        /// Tasks that are left out, since they are in other files, in that form or one that counts: a line each.
         without: Vec<String>,
     },
     /// It cannot be converted.
@@ -225,7 +225,7 @@ impl Plans<'_> {
 }
 
 fn left_out(old: &Spec, other: &Path, new: &Spec) -> String {
-    let is = format!("task `{}` is in {} already, which counts", old.name, other.display());
+    let is = format!("task `{}` is in {} already", old.name, other.display());
     if same(old, new) { is } else { format!("{is} and says something else: {}", difference(old, new)) }
 }
 
