@@ -1,6 +1,6 @@
 //! `flowlog cat`.
 
-use std::io::{BufWriter, IsTerminal, Write, stdout};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use flowlog_user::clock::wall_ns;
 use flowlog_user::encode::{self, Sheet};
 use flowlog_user::project;
 use flowlog_user::read::{
-    self, Convert, Damage, Limit, Look, Output, Piece, Request, Sieve, TimeRange, ToLine,
+    self, Convert, Damage, Limit, Look, Output, Piece, Request, Sieve, Summary, TimeRange, ToLine,
 };
 use flowlog_user::record::Format;
 use flowlog_user::record::fields::Mask;
@@ -57,6 +57,10 @@ pub(crate) struct CatArgs {
     /// Only these fields of flows, with `time` and `node_name`: paths as in a task's `fieldMask`, separated by commas.
     #[arg(long, value_name = "PATH,...", value_delimiter = ',')]
     field_mask: Vec<String>,
+    /// Also print records of frames whose checksum does not fit, which may be altered; without it they are left out, and
+    /// named.
+    #[arg(long)]
+    doubtful: bool,
     /// Print what the files hold instead: records, bytes, ratio, time range, gaps, losses, damage.
     #[arg(long)]
     stats: bool,
@@ -110,6 +114,11 @@ pub(crate) fn cat(arguments: &CatArgs) -> anyhow::Result<ExitCode> {
     if arguments.output == Shape::Parquet && !arguments.stats && out.get_ref().is_terminal() {
         bail!("Parquet is not for terminals; add e.g. `> flows.parquet`");
     }
+    if arguments.follow && arguments.paths.iter().all(|path| path.as_os_str() == "-") {
+        // A pipe ends by itself; until then each line is shown as it comes (stdout is buffered by lines).
+        let summary = read::cat(&request, out.get_mut())?;
+        return Ok(told(&summary, arguments));
+    }
     if arguments.follow {
         let silent = arguments.style.silent_errors;
         let mut say = |damage: &Damage| {
@@ -121,16 +130,29 @@ pub(crate) fn cat(arguments: &CatArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let summary = read::cat(&request, &mut out)?;
-    for damage in summary.damage.iter().filter(|_| !arguments.style.silent_errors) {
-        tracing::warn!("{damage}");
-    }
+    let code = told(&summary, arguments);
     if arguments.stats && arguments.output == Shape::Json && !out.get_ref().is_terminal() {
         writeln!(out, "{}", summary.stats.to_json(&summary.damage))?;
     } else if arguments.stats {
         writeln!(out, "{}damage    {}", summary.stats, summary.damage.len())?;
     }
-    out.flush()?;
-    Ok(if summary.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    match out.flush() {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        flushed => flushed?,
+    }
+    Ok(code)
+}
+
+/// Says what was damaged, or that there was nothing; failure when anything was.
+fn told(summary: &Summary, arguments: &CatArgs) -> ExitCode {
+    for damage in summary.damage.iter().filter(|_| !arguments.style.silent_errors) {
+        tracing::warn!("{damage}");
+    }
+    if summary.stats.files == 0 {
+        tracing::warn!("there is no log file in what was named");
+    }
+    if summary.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn request(arguments: &CatArgs) -> anyhow::Result<Request> {
@@ -165,6 +187,7 @@ fn request(arguments: &CatArgs) -> anyhow::Result<Request> {
         to_line: ToLine(Some(|event, out| encode::notice(Format::Json, event, out))),
         sieve: sieve(&arguments.filters, mask, arguments.style.silent_errors),
         limit,
+        doubtful: arguments.doubtful,
     })
 }
 

@@ -163,6 +163,9 @@ fn recorded(
     };
     summary::print(&books, &finished, &files(&finished), arguments.output)?;
     outcome?;
+    if counts.damaged > 0 {
+        bail!("{} damaged parts were passed over; `flowlog verify` names them", counts.damaged);
+    }
     if counts.malformed > 0 {
         bail!("{} of {} lines were no events and passed over", counts.malformed, counts.lines);
     }

@@ -4,6 +4,7 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Args;
 use flowlog_user::read;
 
@@ -26,6 +27,9 @@ pub(crate) struct VerifyArgs {
 /// When a path cannot be read or stdout cannot be written.
 pub(crate) fn verify(arguments: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let verdicts = read::verify(&arguments.paths)?;
+    if verdicts.is_empty() {
+        bail!("there is no log file in what was named");
+    }
     let mut out = stdout().lock();
     for verdict in &verdicts {
         let whole = verdict.damage.is_empty();

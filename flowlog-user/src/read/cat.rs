@@ -75,6 +75,8 @@ pub struct Request {
     pub sieve: Sieve,
     /// How many.
     pub limit: Limit,
+    /// Also records that a damaged frame may have altered.
+    pub doubtful: bool,
 }
 
 /// What was printed.
@@ -88,7 +90,7 @@ pub struct Summary {
     pub damage: Vec<Damage>,
 }
 
-/// Prints the records of files and folders (their files, not their subfolders). Each task's records keep the order in
+/// Prints the records of files and folders (and of their subfolders). Each task's records keep the order in
 /// which they were written; between tasks they are merged by time. A reader that goes away ends it quietly.
 ///
 /// # Errors

@@ -1,15 +1,27 @@
-use std::fs::File;
 use std::io::{self, Read};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 use super::frames::{Frames, holds_frame, is_skippable};
 use super::input::Input;
 use super::range::TimeRange;
-use crate::record::container::FRAME_MAGIC;
+use crate::record::container::{FRAME_MAGIC, Index};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const PIECE_BYTES: u64 = 64 << 10;
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reading {
+    /// What is wanted of it.
+    pub(super) range: TimeRange,
+    /// Still being written: that its end is missing is no damage.
+    pub(super) growing: bool,
+    /// Its name says that flowlog finished it.
+    pub(super) named: bool,
+    /// Also what a damaged frame may have altered.
+    pub(super) doubtful: bool,
+}
 
 /// What reading on gives.
 pub(super) enum Piece {
@@ -19,25 +31,31 @@ pub(super) enum Piece {
     End,
     /// Bytes that are no content; whether anything may follow.
     Damage { from: u64, to: u64, what: &'static str, more: bool },
+    /// An index, which stands there.
+    Index { at: u64, index: Index },
 }
 
 /// A file's content, decompressed by what its first bytes say.
 pub(super) enum Content {
     /// Nothing has been read: an empty file may become anything.
-    Unknown(Input, TimeRange),
+    Unknown(Input),
     Zstd(Input, Box<Frames>),
-    Gzip(Box<MultiGzDecoder<Input>>),
+    Gzip(Box<GzDecoder<Input>>),
     Plain(Input),
+    /// What stood before the damage was given; nothing follows it.
+    Broken(Input, &'static str),
 }
 
 impl Content {
-    pub(super) const fn new(input: Input, range: TimeRange) -> Self {
-        Self::Unknown(input, range)
+    pub(super) const fn new(input: Input) -> Self {
+        Self::Unknown(input)
     }
 
     fn input(&self) -> &Input {
         match self {
-            Self::Unknown(input, _) | Self::Zstd(input, _) | Self::Plain(input) => input,
+            Self::Unknown(input) | Self::Zstd(input, _) | Self::Plain(input) | Self::Broken(input, _) => {
+                input
+            }
             Self::Gzip(decoder) => decoder.get_ref(),
         }
     }
@@ -76,91 +94,92 @@ impl Content {
         matches!(self, Self::Plain(_))
     }
 
-    /// Appends more text. `growing`: an end in the midst of things is no damage.
-    pub(super) fn more(&mut self, growing: bool, out: &mut Vec<u8>) -> io::Result<Piece> {
-        if let Self::Unknown(input, _) = self {
-            let head = input.ready_for(FRAME_MAGIC.len())?;
-            if head.is_empty() || (growing && head.len() < FRAME_MAGIC.len()) {
-                return Ok(Piece::End);
-            }
-            self.recognise()?;
-        }
-        match self {
-            Self::Zstd(input, frames) => frames.more(input, growing, out),
-            Self::Gzip(decoder) => match decoder.take(PIECE_BYTES).read_to_end(out) {
-                Ok(0) => Ok(Piece::End),
-                Ok(_) => Ok(Piece::Text),
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && growing => Ok(Piece::End),
-                Err(error) => {
-                    let from = decoder.get_ref().offset();
-                    let what = match error.kind() {
-                        io::ErrorKind::UnexpectedEof => "the file ends within a gzip member",
-                        _ => "the gzip member is damaged, and what follows cannot be told",
-                    };
-                    Ok(Piece::Damage { from, to: from, what, more: false })
-                }
-            },
-            Self::Plain(input) => {
-                if input.ready_for(1)?.is_empty() {
+    /// Appends more text.
+    pub(super) fn more(&mut self, how: &Reading, out: &mut Vec<u8>) -> io::Result<Piece> {
+        loop {
+            if let Self::Unknown(input) = self {
+                let head = input.ready_for(FRAME_MAGIC.len())?;
+                if head.is_empty() || (how.growing && head.len() < FRAME_MAGIC.len()) {
                     return Ok(Piece::End);
                 }
-                out.extend_from_slice(input.ready());
-                input.take(usize::MAX);
-                Ok(Piece::Text)
+                self.recognise(how)?;
             }
-            Self::Unknown(..) => Ok(Piece::End),
+            match self {
+                Self::Zstd(input, frames) => return frames.more(input, how, out),
+                Self::Gzip(_) => {
+                    if let Some(piece) = self.more_of_member(how, out)? {
+                        return Ok(piece);
+                    }
+                }
+                Self::Plain(input) => {
+                    if input.ready_for(1)?.is_empty() {
+                        return Ok(Piece::End);
+                    }
+                    out.extend_from_slice(input.ready());
+                    input.take(usize::MAX);
+                    return Ok(Piece::Text);
+                }
+                Self::Broken(input, what) => {
+                    let from = input.offset();
+                    return Ok(Piece::Damage { from, to: from, what, more: false });
+                }
+                Self::Unknown(_) => return Ok(Piece::End),
+            }
         }
     }
 
-    fn recognise(&mut self) -> io::Result<()> {
-        let nothing = Self::Plain(Input::pipe(io::empty()));
-        let Self::Unknown(mut input, range) = std::mem::replace(self, nothing) else { return Ok(()) };
-        let head = input.ready();
-        // The very beginning may be what is damaged.
-        let damaged = !head.starts_with(b"{") && !head.starts_with(&GZIP_MAGIC) && holds_frame(head);
-        *self = if head.starts_with(&FRAME_MAGIC) || is_skippable(head) || damaged {
-            let frames = Frames::new(&mut input, &range)?;
-            Self::Zstd(input, Box::new(frames))
-        } else if head.starts_with(&GZIP_MAGIC) {
-            Self::Gzip(Box::new(MultiGzDecoder::new(input)))
-        } else {
-            Self::Plain(input)
+    /// The same of a gzip member; `None` where something else follows it.
+    fn more_of_member(&mut self, how: &Reading, out: &mut Vec<u8>) -> io::Result<Option<Piece>> {
+        let Self::Gzip(decoder) = self else { return Ok(None) };
+        let filled = out.len();
+        let result = decoder.take(PIECE_BYTES).read_to_end(out);
+        let what = match result {
+            Ok(0) => {
+                self.replace(|input| Ok(Self::Unknown(input)))?;
+                return Ok(None);
+            }
+            Ok(_) => return Ok(Some(Piece::Text)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && how.growing => {
+                return Ok(Some(if out.len() > filled { Piece::Text } else { Piece::End }));
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::UnexpectedEof => "the file ends within a gzip member",
+                io::ErrorKind::InvalidInput => {
+                    "the gzip member that ends here is damaged: any record of it may be altered"
+                }
+                _ => "the gzip member is damaged, and what follows cannot be told",
+            },
         };
+        // What was decompressed before is given first.
+        self.replace(|input| Ok(Self::Broken(input, what)))?;
+        Ok((out.len() > filled).then_some(Piece::Text))
+    }
+
+    /// Becomes something else that reads on from the same place.
+    fn replace(&mut self, by: impl FnOnce(Input) -> io::Result<Self>) -> io::Result<()> {
+        let input = match std::mem::replace(self, Self::Plain(Input::pipe(io::empty()))) {
+            Self::Unknown(input) | Self::Zstd(input, _) | Self::Plain(input) | Self::Broken(input, _) => {
+                input
+            }
+            Self::Gzip(decoder) => decoder.into_inner(),
+        };
+        *self = by(input)?;
         Ok(())
     }
-}
 
-/// A file's text from beginning to end; damage is an error.
-pub(super) struct Stream {
-    content: Content,
-    text: Vec<u8>,
-    taken: usize,
-}
-
-impl Stream {
-    pub(super) fn new(file: File) -> Self {
-        Self { content: Content::new(Input::file(file), TimeRange::default()), text: Vec::new(), taken: 0 }
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        while self.taken >= self.text.len() {
-            self.text.clear();
-            self.taken = 0;
-            match self.content.more(false, &mut self.text)? {
-                Piece::Text => {}
-                Piece::End => return Ok(0),
-                Piece::Damage { from, what, .. } => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::InvalidData,
-                        format!("damaged at byte {from}: {what}"),
-                    ));
-                }
-            }
-        }
-        let n = self.text.get(self.taken..).unwrap_or_default().read(into)?;
-        self.taken += n;
-        Ok(n)
+    fn recognise(&mut self, how: &Reading) -> io::Result<()> {
+        self.replace(|mut input| {
+            let head = input.ready();
+            // The very beginning may be what is damaged.
+            let damaged = !head.starts_with(b"{") && !head.starts_with(&GZIP_MAGIC) && holds_frame(head);
+            Ok(if head.starts_with(&FRAME_MAGIC) || is_skippable(head) || damaged {
+                let frames = Frames::new(&mut input, how)?;
+                Self::Zstd(input, Box::new(frames))
+            } else if head.starts_with(&GZIP_MAGIC) {
+                Self::Gzip(Box::new(GzDecoder::new(input)))
+            } else {
+                Self::Plain(input)
+            })
+        })
     }
 }

@@ -39,6 +39,20 @@ pub struct Damage {
     pub what: String,
 }
 
+impl Damage {
+    /// Adds to a list; what continues the last one makes that longer.
+    pub(super) fn note(list: &mut Vec<Self>, damage: Self) {
+        match list.last_mut() {
+            Some(last)
+                if last.path == damage.path && last.what == damage.what && last.end == damage.offset =>
+            {
+                last.end = damage.end;
+            }
+            _ => list.push(damage),
+        }
+    }
+}
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, offset, end, what } = self;

@@ -8,7 +8,7 @@ use super::Error;
 use super::cat::{Request, Summary, quiet};
 use super::group::{Group, file_identity};
 use super::printer::Printer;
-use super::sources::{Identity, Key, grouped};
+use super::sources::{Identity, Key, Source, grouped};
 
 /// Between two looks for more.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -68,11 +68,17 @@ fn look(
     read: &mut Vec<Identity>,
     first: bool,
 ) -> Result<(), Error> {
-    let found = match grouped(paths) {
-        Ok(found) => found,
-        // Between two files of a task its name leads nowhere.
-        Err(_) if !first => return Ok(()),
-        Err(error) => return Err(error),
+    let found = if first {
+        grouped(paths)?
+    } else {
+        // Each for itself: between two files of a task its name leads nowhere, and a named file may be gone for good.
+        let mut found: BTreeMap<Key, Vec<Source>> = BTreeMap::new();
+        for (key, sources) in
+            paths.iter().filter_map(|path| grouped(std::slice::from_ref(path)).ok()).flatten()
+        {
+            found.entry(key).or_default().extend(sources);
+        }
+        found
     };
     let mut present = Vec::new();
     for (key, sources) in found {

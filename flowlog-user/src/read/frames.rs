@@ -3,17 +3,26 @@ use std::io;
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use super::content::Piece;
+use super::content::{Piece, Reading};
 use super::input::Input;
 use super::range::TimeRange;
 use crate::record::container::{
     FRAME_HEAD_BYTES_MAX, FRAME_MAGIC, Index, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, TAG_BYTES, TAIL_BYTES,
-    frame_head, is_header, is_sized, may_be_index, payload_len,
+    block_head, frame_head, is_header, is_sized, may_be_index, payload_len,
 };
 
 /// Bytes of an index that are read at most.
 const INDEX_BYTES_MAX: u64 = 64 << 20;
 const OUTPUT_BYTES: usize = 128 << 10;
+/// Text of a frame that is held back until its checksum has been seen; flowlog's frames hold about 1 MiB.
+const HELD_BYTES_MAX: usize = 8 << 20;
+/// Bytes that are decoded at once where damaged frames are given out too: what a decoder finds wrong takes with it all that
+/// it was given at once.
+const DOUBTFUL_BYTES: usize = 1;
+const BLOCK_HEAD_BYTES: usize = 3;
+const CHECKSUM_BYTES: u64 = 4;
+const DAMAGED: &str =
+    "the frame is damaged, so that its records may be altered: they are left out (--doubtful prints them)";
 
 /// The frames of a zstd file, read one after the other, also behind damage and while the file grows.
 pub(super) struct Frames {
@@ -27,6 +36,8 @@ pub(super) struct Frames {
     pub(super) has_header: bool,
     /// The first frame is one as `zstd FILE` makes them.
     pub(super) is_foreign: bool,
+    /// Text of a frame that has not ended.
+    held: Vec<u8>,
     /// The decoder may have more text without reading on.
     holds_text: bool,
     /// What was passed last is a whole index.
@@ -49,7 +60,8 @@ pub(super) fn is_skippable(bytes: &[u8]) -> bool {
 }
 
 impl Frames {
-    pub(super) fn new(input: &mut Input, range: &TimeRange) -> io::Result<Self> {
+    pub(super) fn new(input: &mut Input, how: &Reading) -> io::Result<Self> {
+        let range = &how.range;
         let wanted =
             if range.is_open() { None } else { index(input)?.and_then(|index| wanted(&index, range)) };
         Ok(Self {
@@ -59,6 +71,7 @@ impl Frames {
             text_frame: 0,
             has_header: false,
             is_foreign: false,
+            held: Vec::new(),
             holds_text: false,
             indexed: false,
         })
@@ -74,17 +87,17 @@ impl Frames {
         self.wanted.is_some() || self.indexed
     }
 
-    /// Decodes a piece. `growing`: an end in the midst of things is no damage.
-    pub(super) fn more(&mut self, input: &mut Input, growing: bool, out: &mut Vec<u8>) -> io::Result<Piece> {
+    /// Decodes a piece.
+    pub(super) fn more(&mut self, input: &mut Input, how: &Reading, out: &mut Vec<u8>) -> io::Result<Piece> {
         loop {
             match self.state {
                 State::Between => {
-                    if let Some(piece) = self.begin(input, growing)? {
+                    if let Some(piece) = self.begin(input, how.growing)? {
                         return Ok(piece);
                     }
                 }
                 State::Inside(start) => {
-                    if let Some(piece) = self.decode(input, growing, start, out)? {
+                    if let Some(piece) = self.decode(input, how, start, out)? {
                         return Ok(piece);
                     }
                 }
@@ -130,14 +143,17 @@ impl Frames {
                 head.get(..SKIPPABLE_HEAD_BYTES).and_then(|head| head.split_last_chunk::<4>())
         {
             let end = start + SKIPPABLE_HEAD_BYTES as u64 + u64::from(u32::from_le_bytes(*len));
-            self.look(input, end - start)?;
+            let index = self.look(input, end - start)?;
             if input.skip_to(end)? {
                 let next = input.ready_for(FRAME_MAGIC.len())?;
                 // A damaged length leads into the midst of something.
                 if next.len() >= FRAME_MAGIC.len() && !next.starts_with(&FRAME_MAGIC) && !is_skippable(next) {
                     self.lose(input, start, "the length of this skippable frame leads nowhere")?;
+                    return Ok(None);
                 }
-                return Ok(None);
+                // Of a part that was asked for there is nothing to compare.
+                let index = index.filter(|_| self.wanted.is_none());
+                return Ok(index.map(|index| Piece::Index { at: start, index }));
             }
             return self.cut(input, growing, start);
         }
@@ -151,17 +167,19 @@ impl Frames {
     }
 
     /// Looks at a skippable frame before it is passed over.
-    fn look(&mut self, input: &mut Input, bytes: u64) -> io::Result<()> {
+    fn look(&mut self, input: &mut Input, bytes: u64) -> io::Result<Option<Index>> {
         let payload =
             |frame: &[u8]| frame.get(SKIPPABLE_HEAD_BYTES..).map(<[u8]>::to_vec).unwrap_or_default();
         let begin = payload(input.ready_for(SKIPPABLE_HEAD_BYTES + TAG_BYTES)?);
         self.has_header |= is_header(&begin);
-        self.indexed = may_be_index(&begin) && bytes <= INDEX_BYTES_MAX && {
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            let whole = input.ready_for(bytes)?.get(..bytes).map(payload);
-            whole.is_some_and(|whole| Index::parse(&whole).is_some())
-        };
-        Ok(())
+        if !may_be_index(&begin) || bytes > INDEX_BYTES_MAX {
+            return Ok(None);
+        }
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let whole = input.ready_for(bytes)?.get(..bytes).map(payload);
+        let index = whole.and_then(|whole| Index::parse(&whole));
+        self.indexed = index.is_some();
+        Ok(index)
     }
 
     /// The file ends within a frame: it was cut off, or a damaged length leads too far.
@@ -176,30 +194,49 @@ impl Frames {
     fn decode(
         &mut self,
         input: &mut Input,
-        growing: bool,
+        how: &Reading,
         start: u64,
         out: &mut Vec<u8>,
     ) -> io::Result<Option<Piece>> {
         if !self.holds_text && input.ready().is_empty() && input.fill()? == 0 {
-            return self.cut(input, growing, start);
+            // What stands before a missing end is not altered.
+            return match self.release(start, out) {
+                None => self.cut(input, how.growing, start),
+                text => Ok(text),
+            };
         }
-        self.text_frame = start;
-        let filled = out.len();
-        out.reserve(OUTPUT_BYTES);
-        let mut from = InBuffer::around(input.ready());
-        let result = self.decoder.run(&mut from, &mut OutBuffer::around_pos(out, filled));
+        let filled = self.held.len();
+        self.held.reserve(OUTPUT_BYTES);
+        let most = if how.doubtful { DOUBTFUL_BYTES } else { usize::MAX };
+        let ready = input.ready();
+        let mut from = InBuffer::around(ready.get(..most).unwrap_or(ready));
+        let result = self.decoder.run(&mut from, &mut OutBuffer::around_pos(&mut self.held, filled));
         // It may hold more than there was room for, also when it has taken all that there is to read.
-        self.holds_text = out.len() == out.capacity();
+        self.holds_text = self.held.len() == self.held.capacity();
         let taken = from.pos();
         input.take(taken);
         match result {
             Ok(0) => self.state = State::Between,
-            Ok(_) => {}
+            Ok(_) if self.held.len() > HELD_BYTES_MAX => {}
+            Ok(_) => return Ok(None),
             Err(_) => {
-                self.lose(input, start, "the frame is damaged")?;
+                self.lose(input, start, DAMAGED)?;
+                if !how.doubtful {
+                    self.held.clear();
+                }
             }
         }
-        Ok((out.len() > filled).then_some(Piece::Text))
+        Ok(self.release(start, out))
+    }
+
+    /// Hands out the text of a frame.
+    fn release(&mut self, start: u64, out: &mut Vec<u8>) -> Option<Piece> {
+        if self.held.is_empty() {
+            return None;
+        }
+        self.text_frame = start;
+        out.append(&mut self.held);
+        Some(Piece::Text)
     }
 
     fn lose(&mut self, input: &mut Input, start: u64, what: &'static str) -> io::Result<()> {
@@ -260,11 +297,39 @@ pub(super) fn index(input: &mut Input) -> io::Result<Option<Index>> {
     else {
         return Ok(None);
     };
-    Ok(input.last(len)?.and_then(|(start, payload)| {
-        let index = Index::parse(&payload)?;
-        let ordered = index.frames.is_sorted_by(|a, b| a.offset < b.offset);
-        (ordered && index.frames.last().is_none_or(|frame| frame.offset < start)).then_some(index)
-    }))
+    let Some((start, payload)) = input.last(len)? else { return Ok(None) };
+    let Some(index) = Index::parse(&payload) else { return Ok(None) };
+    let ordered = index.frames.is_sorted_by(|a, b| a.offset < b.offset)
+        && index.frames.first().is_some_and(|frame| frame.offset == 0);
+    let end = start.saturating_sub(SKIPPABLE_HEAD_BYTES as u64);
+    Ok(if ordered && leads_to(input, &index, end)? { Some(index) } else { None })
+}
+
+/// Whether the last frame of an index ends where the index begins, so that it is the index of these frames. (Files that
+/// were put together, or out of which something was taken, are read as a whole.)
+fn leads_to(input: &mut Input, index: &Index, end: u64) -> io::Result<bool> {
+    let Some(last) = index.frames.last() else { return Ok(false) };
+    let Some((len, has_checksum)) = frame_head(&input.at(last.offset, FRAME_HEAD_BYTES_MAX)?) else {
+        return Ok(false);
+    };
+    let mut at = last.offset + len as u64;
+    let mut is_last = false;
+    while !is_last && at < end {
+        let head = input.at(at, BLOCK_HEAD_BYTES)?;
+        let Some((last, len)) = head.try_into().ok().and_then(block_head) else { return Ok(false) };
+        at += BLOCK_HEAD_BYTES as u64 + len;
+        is_last = last;
+    }
+    at += if has_checksum { CHECKSUM_BYTES } else { 0 };
+    while at < end {
+        let head = input.at(at, SKIPPABLE_HEAD_BYTES)?;
+        let Some(len) = head.get(4..).and_then(|len| len.try_into().ok()).filter(|_| is_skippable(&head))
+        else {
+            return Ok(false);
+        };
+        at += SKIPPABLE_HEAD_BYTES as u64 + u64::from(u32::from_le_bytes(len));
+    }
+    Ok(at == end)
 }
 
 /// The parts of a file that a time range needs; behind the last frame there may be more than the index knows.

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::cat::{Request, ToLine};
+use super::content::Reading;
 use super::input::Input;
 use super::lines::{Lines, Step};
-use super::range::TimeRange;
 use super::sources::{Identity, Position, Source, identity};
 use super::stats::Stats;
 use super::{Damage, Error, Malformed, event, protobuf};
@@ -29,7 +29,8 @@ pub(super) struct Group {
     /// The live file is opened at once: its name may lead elsewhere by the time it is its turn.
     live: VecDeque<(Source, File)>,
     current: Option<(Source, Lines)>,
-    range: TimeRange,
+    /// How live files are read.
+    how: Reading,
     /// More files may come.
     follow: bool,
     /// While following: how many lines of a file were given, by its first line. A file that was compressed or put
@@ -52,7 +53,7 @@ impl Group {
             files: VecDeque::new(),
             live: VecDeque::new(),
             current: None,
-            range: request.range,
+            how: Reading { range: request.range, growing: true, named: false, doubtful: request.doubtful },
             follow,
             given: HashMap::new(),
             place: None,
@@ -108,20 +109,38 @@ impl Group {
                             }
                         }
                     }
+                    Step::NoRecord(from, to, what) => {
+                        let (path, what) = (source.path.clone(), what.into());
+                        Damage::note(damage, Damage { path, offset: from, end: to, what });
+                        continue;
+                    }
                     Step::Damage(from, to, what) => {
                         damage.push(Damage { path: source.path.clone(), offset: from, end: to, what });
                         continue;
                     }
+                    Step::End
+                        if self.follow && lines.is_growing() && source.is_shorter_than(lines.offset()) =>
+                    {
+                        let (path, at) = (source.path.clone(), lines.offset());
+                        let what =
+                            "the file became shorter; what is in it now is read from its beginning".into();
+                        damage.push(Damage { path, offset: at, end: at, what });
+                        if let Ok(file) = File::open(&source.path) {
+                            *lines = Lines::new(Input::file(file), self.how);
+                            self.place = None;
+                            continue;
+                        }
+                    }
                     // Whether more comes is seen when the next file is there: see `Follow`.
-                    Step::End if self.follow && lines.growing => {
+                    Step::End if self.follow && lines.is_growing() => {
                         if self.files.is_empty() && self.live.is_empty() {
                             return Ok(false);
                         }
                         // It was finished, maybe with more than was read, before the next one was begun.
-                        lines.growing = false;
+                        lines.let_go();
                         continue;
                     }
-                    Step::End if lines.growing && lines.is_amid() && source.is_still() => {
+                    Step::End if lines.is_growing() && lines.is_amid() && source.is_still() => {
                         let at = lines.frame();
                         damage.push(Damage {
                             path: source.path.clone(),
@@ -144,13 +163,14 @@ impl Group {
     fn open_next(&mut self, damage: &mut Vec<Damage>) -> Result<Option<(Source, Lines)>, Error> {
         while let Some(source) = self.files.pop_front() {
             if source.is_stdin() {
-                let lines = Lines::new(Input::pipe(io::stdin()), false, self.range);
+                let lines = Lines::new(Input::pipe(io::stdin()), Reading { growing: false, ..self.how });
                 return Ok(Some((source, lines)));
             }
             match File::open(&source.path) {
                 Ok(file) => {
                     // What is no live file is one that has a finished one's name.
-                    let lines = Lines::new(Input::file(file), false, self.range).named();
+                    let how = Reading { growing: false, named: true, ..self.how };
+                    let lines = Lines::new(Input::file(file), how);
                     return Ok(Some((source, lines)));
                 }
                 Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => {
@@ -161,7 +181,7 @@ impl Group {
             }
         }
         Ok(self.live.pop_front().map(|(source, file)| {
-            let lines = Lines::new(Input::file(file), true, self.range);
+            let lines = Lines::new(Input::file(file), self.how);
             (source, lines)
         }))
     }

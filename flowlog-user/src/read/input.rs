@@ -1,5 +1,6 @@
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 
 const BUFFER_BYTES: usize = 128 << 10;
 /// The first bytes tell whether any more are wanted.
@@ -117,6 +118,16 @@ impl Input {
             self.offset = offset;
         }
         Ok(())
+    }
+
+    /// Up to `len` bytes of a file from a place on, without moving; none of a pipe.
+    pub(super) fn at(&mut self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let From::File(file) = &self.from else { return Ok(Vec::new()) };
+        let mut bytes = vec![0; len];
+        let read = file.read_at(&mut bytes, offset)?;
+        bytes.truncate(read);
+        self.read_bytes += read as u64;
+        Ok(bytes)
     }
 
     /// The file's last bytes, without moving; `None` for a pipe or a shorter file.

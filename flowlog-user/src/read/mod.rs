@@ -49,6 +49,8 @@ pub use style::{Style, TimeFormat};
 pub use verify::{Verdict, verify};
 
 #[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
 mod tests;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -38,6 +39,8 @@ impl Source {
 
 /// Frames end after 30 s; a busy disk may take a while longer.
 const STILL_AFTER_S: i64 = 120;
+/// Folders within folders that are looked into.
+const FOLDERS_MAX: usize = 8;
 /// Stands for standard input.
 const STDIN: &str = "-";
 
@@ -90,17 +93,37 @@ pub(super) fn grouped(paths: &[PathBuf]) -> Result<BTreeMap<Key, Vec<Source>>, E
             add(path.clone(), false);
             continue;
         }
-        for entry in fs::read_dir(path).map_err(failed)? {
-            let entry = entry.map_err(failed)?.path();
-            if is_log(&entry) {
-                add(entry, true);
-            }
+        let mut logs = Vec::new();
+        walk(path, 0, &mut logs).map_err(failed)?;
+        for log in logs {
+            add(log, true);
         }
     }
     for group in groups.values_mut() {
         group.sort_unstable();
     }
     Ok(groups)
+}
+
+/// The logs in a folder and in its subfolders; one below that is gone by now, or closed to the reader, is passed over when
+/// it is gone and an error when it is closed.
+fn walk(folder: &Path, depth: usize, logs: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        // Not through links: a folder's file may be a link, as somebody made it, and a folder in it may lead anywhere.
+        if entry.file_type()?.is_dir() {
+            if depth < FOLDERS_MAX && !entry.file_name().to_string_lossy().starts_with('.') {
+                match walk(&path, depth + 1, logs) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    walked => walked?,
+                }
+            }
+        } else if is_log(&path) {
+            logs.push(path);
+        }
+    }
+    Ok(())
 }
 
 fn is_pattern(path: &Path) -> bool {
@@ -150,12 +173,23 @@ impl Source {
         fs::metadata(&self.path).is_ok_and(|found| now_s - found.mtime() > STILL_AFTER_S)
     }
 
+    /// Whether the file, and no other of its name, holds fewer bytes.
+    pub(super) fn is_shorter_than(&self, bytes: u64) -> bool {
+        identity(&self.path) == self.identity
+            && fs::metadata(&self.path).is_ok_and(|found| found.is_file() && found.len() < bytes)
+    }
+
     /// What the files of a task have in common: their name without time, extension and compression.
     pub(super) fn log(&self) -> String {
         let (task, _) = place(&self.path.file_name().unwrap_or_default().to_string_lossy());
         let stem = Path::new(&task).file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
     }
+}
+
+/// Whether a path has the name of a finished file.
+pub(super) fn is_finished(path: &Path) -> bool {
+    matches!(place(&path.file_name().unwrap_or_default().to_string_lossy()), (_, Position::Finished(..)))
 }
 
 /// The task's file name (stem and extension) and the file's place in time.

@@ -89,14 +89,16 @@ fn a_folder_gives_finished_and_live_files_of_every_kind_in_order() {
     put(".hidden", b"no record\n");
     put("a-20261130T201426.100Z.log.gz.tmp", b"half");
     fs::create_dir(dir.path().join("below")).unwrap();
-    put("below/b.log", lines(0..1).as_bytes());
+    put("below/b.log", lines(50..51).as_bytes());
+    fs::create_dir(dir.path().join(".below")).unwrap();
+    put(".below/b.log", lines(51..52).as_bytes());
     let (text, summary) = print(&[dir.path()], Output::Json);
-    assert_eq!(text, lines(0..50));
-    assert_eq!((summary.lines, summary.damage), (50, Vec::new()));
+    assert_eq!(text, lines(0..51));
+    assert_eq!((summary.lines, summary.damage), (51, Vec::new()));
 
     // Named twice is read once.
     let live = dir.path().join("a.log.zst");
-    assert_eq!(print(&[dir.path(), &live], Output::Json).0, lines(0..50));
+    assert_eq!(print(&[dir.path(), &live], Output::Json).0, lines(0..51));
     assert_eq!(print(&[&live], Output::Json).0, lines(30..50));
 }
 

@@ -190,7 +190,7 @@ fn an_index_that_tells_of_something_else_is_found_out() {
     let content = &five[..five.len() - index(&five).len()];
     fs::write(&path, [content, &index(&four)].concat()).unwrap();
     let verdict = verify(std::slice::from_ref(&path)).unwrap().remove(0);
-    assert!(verdict.damage[0].what.contains("the index tells of 4 frames"), "{verdict:?}");
+    assert!(verdict.damage[0].what.contains("the index tells of 40 records in 4 frames"), "{verdict:?}");
     // Plain and gzip files are checked by their lines.
     fs::write(dir.path().join("b-20261130T201426.000Z.log.gz"), gzip(&lines(0..3))).unwrap();
     fs::write(dir.path().join("c-20261130T201426.000Z.log"), lines(0..3) + "{\"x\":1}\n").unwrap();
@@ -364,4 +364,35 @@ fn a_follower_sees_every_line_once_across_rotations() {
         stop.store(true, Ordering::Relaxed);
         assert_eq!(reader.join().unwrap().lines, 75);
     });
+}
+
+/// Files that a shell's pattern named are deleted by their task as time goes on.
+#[test]
+fn a_follower_goes_on_when_a_named_file_is_deleted_or_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, live) = (dir.path().join("a-20261130T201426.000Z.log"), dir.path().join("a.log"));
+    fs::write(&old, lines(0..10)).unwrap();
+    fs::write(&live, lines(10..20)).unwrap();
+    let (out, stop) = (Shared::default(), AtomicBool::new(false));
+    let damage = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        let (mut to, stop_seen, seen) = (out.clone(), &stop, &damage);
+        let request = request(&[&old, &live], Output::Json);
+        let reader = scope.spawn(move || {
+            let mut report = |found: &Damage| seen.lock().unwrap().push(found.what.clone());
+            follow(&request, &mut to, &mut report, &|| stop_seen.load(Ordering::Relaxed)).unwrap()
+        });
+        let _stop = StopLater(&stop);
+        out.wait_for(&lines(0..20));
+        fs::remove_file(&old).unwrap();
+        fs::File::options().append(true).open(&live).unwrap().write_all(lines(20..30).as_bytes()).unwrap();
+        out.wait_for(&lines(0..30));
+        // The same file with other, fewer bytes.
+        fs::write(&live, lines(40..45)).unwrap();
+        out.wait_for(&(lines(0..30) + &lines(40..45)));
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(reader.join().unwrap().lines, 35);
+    });
+    let damage = damage.into_inner().unwrap();
+    assert!(damage.len() == 1 && damage[0].contains("became shorter"), "{damage:?}");
 }
