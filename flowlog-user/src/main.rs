@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Verify(verify) => cli::verify::verify(&verify),
         Command::Replay(replay) => cli::replay::replay(&replay),
         Command::Explain(explain) => cli::explain::explain(&explain),
+        Command::Estimate(estimate) => cli::estimate::estimate(&estimate),
         Command::Status(status) => cli::status::status(&status),
         Command::Migrate(migrate) => cli::migrate::migrate(&migrate),
         Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),

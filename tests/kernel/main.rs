@@ -11,6 +11,7 @@ mod confined;
 mod counting;
 mod draining;
 mod end_to_end;
+mod estimating;
 mod fragments;
 mod framings;
 mod generations;

@@ -9,6 +9,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 mod confine;
 mod data_plane;
+pub(crate) mod estimate;
 pub(crate) mod explain;
 mod flags;
 pub(crate) mod interfaces;
@@ -24,6 +25,7 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod schema;
 mod serve;
+mod session;
 mod settling;
 pub(crate) mod status;
 pub(crate) mod style;
@@ -89,6 +91,9 @@ pub(crate) enum Command {
     Replay(replay::ReplayArgs),
     /// Say which tasks take a flow, and which clause of their filters decided.
     Explain(explain::ExplainArgs),
+    /// Run tasks without writing, and say what each would cost: records a second, disk a day, CPU (needs what `run`
+    /// needs).
+    Estimate(estimate::EstimateArgs),
     /// Ask the running daemon how it is: tasks, ledger, interfaces; exit code 0 when healthy.
     Status(status::StatusArgs),
     /// Make task files of an older version into those of the newest, or back; the old ones stay.
