@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => cli::explain::explain(&explain),
         Command::Estimate(estimate) => cli::estimate::estimate(&estimate),
         Command::Status(status) => cli::status::status(&status),
+        Command::Top(top) => cli::top::top(&top),
         Command::Migrate(migrate) => cli::migrate::migrate(&migrate),
         Command::Interfaces(interfaces) => cli::interfaces::interfaces(&interfaces),
         Command::Schema(schema) => cli::schema::schema(&schema),

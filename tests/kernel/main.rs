@@ -38,3 +38,4 @@ mod topologies;
 mod tunnels;
 mod unchanged;
 mod versions;
+mod watching;

@@ -6,6 +6,7 @@
 mod attach;
 pub(crate) mod cat;
 pub(crate) mod check;
+mod client;
 pub(crate) mod completions;
 mod confine;
 mod data_plane;
@@ -32,6 +33,7 @@ pub(crate) mod style;
 mod summary;
 mod systemd;
 mod tasks;
+pub(crate) mod top;
 mod triggers;
 pub(crate) mod verify;
 
@@ -96,6 +98,8 @@ pub(crate) enum Command {
     Estimate(estimate::EstimateArgs),
     /// Ask the running daemon how it is: tasks, ledger, interfaces; exit code 0 when healthy.
     Status(status::StatusArgs),
+    /// Watch the running daemon: tasks, rates, losses, who speaks most; `?` for its keys.
+    Top(top::TopArgs),
     /// Make task files of an older version into those of the newest, or back; the old ones stay.
     Migrate(migrate::MigrateArgs),
     /// List this machine's interfaces: role, and why some are left out.
