@@ -81,15 +81,7 @@ impl TaskStates {
             match config.rejected(&task.file) {
                 None => match config.refused(name, &task.file) {
                     None => {
-                        let unrecorded = state.spec.filter.unrecorded();
-                        let (reason, message) = match unrecorded.as_slice() {
-                            [] => ("Valid", String::new()),
-                            fields => {
-                                let what =
-                                    format!("{NOT_RECORDED} what these ask for: {}", fields.join(", "));
-                                ("FieldsNotRecorded", what)
-                            }
-                        };
+                        let (reason, message) = accepted(&state.spec);
                         set.set(ConditionKind::Accepted, true, reason, &message, now_ns);
                     }
                     Some(problems) => {
@@ -192,6 +184,14 @@ impl TaskState {
             .collect();
         json!({ "task": name, "file": &*self.file, "hash": self.hash.map(|hash| hash.to_string()),
             "form": self.form.name(), "path": self.path, "conditions": conditions })
+    }
+}
+
+/// Why a task is in force, and what there is to say of that.
+fn accepted(spec: &Spec) -> (&'static str, String) {
+    match spec.filter.unrecorded().as_slice() {
+        [] => ("Valid", String::new()),
+        fields => ("FieldsNotRecorded", format!("{NOT_RECORDED} what these ask for: {}", fields.join(", "))),
     }
 }
 
