@@ -21,6 +21,7 @@ mod loading;
 mod memory;
 mod observing;
 mod offloads;
+mod openings;
 mod perf;
 mod pinned;
 mod pools;
