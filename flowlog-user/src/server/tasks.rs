@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::clock::{monotonic_ns, rfc3339};
 use crate::config::{Config, Form, Hash};
-use crate::filter::NOT_RECORDED;
 use crate::metrics::TaskCounters;
 use crate::task::{Condition, ConditionKind, Conditions, Phase, Spec};
 
@@ -80,18 +79,7 @@ impl TaskStates {
             let set = &mut state.conditions;
             match config.rejected(&task.file) {
                 None => match config.refused(name, &task.file) {
-                    None => {
-                        let unrecorded = state.spec.filter.unrecorded();
-                        let (reason, message) = match unrecorded.as_slice() {
-                            [] => ("Valid", String::new()),
-                            fields => {
-                                let what =
-                                    format!("{NOT_RECORDED} what these ask for: {}", fields.join(", "));
-                                ("FieldsNotRecorded", what)
-                            }
-                        };
-                        set.set(ConditionKind::Accepted, true, reason, &message, now_ns);
-                    }
+                    None => set.set(ConditionKind::Accepted, true, "Valid", "", now_ns),
                     Some(problems) => {
                         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
                         set.set(ConditionKind::Accepted, false, "Refused", &lines.join("\n"), now_ns);
@@ -169,12 +157,6 @@ impl TaskState {
             .filter(|condition| condition.reason == "FileNotOpened");
         let condition = accepted.or(opened)?;
         Some(format!("{}: {}", condition.reason, condition.message.lines().next().unwrap_or_default()))
-    }
-
-    /// How many fields of its filters ask for what no record has.
-    #[must_use]
-    pub fn unrecorded(&self) -> usize {
-        self.spec.filter.unrecorded().len()
     }
 
     /// Why it cannot write at the moment, though it should.
