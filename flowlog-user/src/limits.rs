@@ -131,6 +131,9 @@ pub const UNCOMPRESSED_BYTES_MAX: usize = 64 << 10;
 /// Bytes of lines that one task keeps while its file cannot be written; what comes then is lost.
 pub const WAITING_BYTES_MAX: u64 = 1 << 20;
 
+/// The same of all tasks together: a full disk is trouble for a thousand of them at once.
+pub const WAITING_ALL_BYTES_MAX: u64 = 64 << 20;
+
 /// A reader of stdout that takes nothing for so long is left behind, milliseconds.
 pub const STDOUT_STALL_MS: u64 = 1_000;
 

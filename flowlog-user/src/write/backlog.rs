@@ -19,19 +19,24 @@ pub(super) struct Backlog {
 impl Backlog {
     /// Looks at the folder anew.
     pub(super) fn scan(&mut self, folder: &Folder, names: &Names) -> Result<(), Error> {
+        self.find(folder, names, &folder.names()?);
+        Ok(())
+    }
+
+    /// Takes the task's files of all those in the folder.
+    pub(super) fn find(&mut self, folder: &Folder, names: &Names, all: &[String]) {
         let mut found: Vec<(String, u32, String, u64)> = Vec::new();
-        for name in folder.names()? {
-            if let Some((stamp, n)) = names.parse(&name)
-                && !self.left.contains(&name)
-                && let Some(bytes) = folder.size(&name)
+        for name in all {
+            if let Some((stamp, n)) = names.parse(name)
+                && !self.left.contains(name)
+                && let Some(bytes) = folder.size(name)
             {
-                found.push((stamp.to_owned(), n, name, bytes));
+                found.push((stamp.to_owned(), n, name.clone(), bytes));
             }
         }
         found.sort_unstable();
         self.bytes = found.iter().map(|(.., bytes)| bytes).sum();
         self.files = found.into_iter().map(|(_, _, name, bytes)| (name, bytes)).collect();
-        Ok(())
     }
 
     /// Whether there is anything that could be deleted.

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use super::super::backlog::Backlog;
 use super::super::encoder::Encoder;
 use super::super::finish::finish;
+use super::super::held::Held;
 use super::super::live::{Book, Fate};
 use super::super::losses::Place;
 use super::super::notice::{Loss, Notices};
@@ -248,7 +249,8 @@ impl Writer {
             }
             None => {
                 tracing::warn!(%error, "records cannot be written; trying again every second");
-                self.trouble = Some(Trouble { text, since: now, logged: now, retry_at, lost: 0 });
+                let held = Held::default();
+                self.trouble = Some(Trouble { text, since: now, logged: now, retry_at, lost: 0, held });
             }
         }
     }

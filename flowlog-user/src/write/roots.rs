@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::Error;
 use super::folder::Folder;
+use super::listing::{Listings, Sharing};
 use super::spec::fill;
 
 /// Nothing below a root leaves it, and no link is followed.
@@ -20,6 +21,7 @@ pub(super) const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(
 pub struct Roots {
     dirs: Vec<(PathBuf, OwnedFd)>,
     pub(super) node: String,
+    pub(super) listings: Listings,
 }
 
 impl Roots {
@@ -30,13 +32,26 @@ impl Roots {
     /// A root that cannot be opened or created.
     pub fn new(dirs: &[PathBuf]) -> Result<Self, Error> {
         let dirs = dirs.iter().map(|dir| open_root(dir)).collect::<Result<_, _>>()?;
-        Ok(Self { dirs, node: rustix::system::uname().nodename().to_string_lossy().into_owned() })
+        let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Ok(Self { dirs, node, listings: Listings::default() })
     }
 
     /// With the node's name as records have it (`cluster/node`) instead of the host's.
     #[must_use]
     pub fn with_node(self, node: &str) -> Self {
         Self { node: node.into(), ..self }
+    }
+
+    /// Tasks that open their files while this lives read each folder once; without it, each task does. Whoever is told
+    /// that a file was finished meanwhile calls [`Self::forget_listings`].
+    #[must_use]
+    pub fn share_listings(&self) -> Sharing<'_> {
+        self.listings.share()
+    }
+
+    /// See [`Self::share_listings`].
+    pub fn forget_listings(&self) {
+        self.listings.forget();
     }
 
     /// The folder of a file, created where it is missing (0750), and the file's name in it.

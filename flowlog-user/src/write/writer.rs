@@ -6,6 +6,7 @@ use bytes::Bytes;
 use super::backlog::Backlog;
 use super::encoder::Encoder;
 use super::folder::Folder;
+use super::held::Held;
 use super::live::{Book, Live};
 use super::losses::{Losses, Place};
 use super::name::Names;
@@ -15,7 +16,7 @@ use super::pieces::pieces;
 use super::salvage::{Salvaged, modified_ns, salvage};
 use super::{Compression, Error, OnEnd, OnFull, Roots, Spec, gzip, period};
 use crate::clock::wall_ns;
-use crate::limits::{AGE_CHECK_MS, FIRST_FLUSH_MS, FLUSH_MS, FRAME_MS_MAX, WAITING_BYTES_MAX};
+use crate::limits::{AGE_CHECK_MS, FIRST_FLUSH_MS, FLUSH_MS, FRAME_MS_MAX};
 use crate::record::Format;
 use crate::record::container::CRASHED;
 
@@ -115,6 +116,7 @@ struct Trouble {
     logged: Instant,
     retry_at: Instant,
     lost: u64,
+    held: Held,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,7 +134,8 @@ impl Writer {
         let (folder, name) = roots.folder(&spec.task, &spec.path)?;
         let names = Names::new(&name, spec.compression);
         // A clock that went back does not bring old days back.
-        let newest_ns = names.newest_ns(&folder.names()?).unwrap_or(0);
+        let all = roots.listings.names(&folder)?;
+        let newest_ns = names.newest_ns(&all).unwrap_or(0);
         let names = names.of_day(wall_ns().max(newest_ns)).unwrap_or(names);
         let owner = Ids::find(&spec.owner, &spec.task)?;
         let notices = Notices {
@@ -143,11 +146,17 @@ impl Writer {
         };
         let (live, salvaged, left_ns) = open_live(&folder, &names, spec, owner, &notices, CRASHED)?;
         folder.unlink(&names.unfinished())?;
-        if matches!(spec.compression, Compression::Gzip { .. }) {
+        let zips = matches!(spec.compression, Compression::Gzip { .. });
+        if zips {
             gzip::tidy(&folder, &names)?;
         }
         let mut backlog = Backlog::default();
-        backlog.scan(&folder, &names)?;
+        if zips || salvaged.is_some() {
+            // The task's files are others now.
+            backlog.scan(&folder, &names)?;
+        } else {
+            backlog.find(&folder, &names, &all);
+        }
         backlog.make_room(&folder, 0, spec.total_bytes_max);
         let now = Instant::now();
         let mut writer = Self {
@@ -193,7 +202,7 @@ impl Writer {
         let now = Instant::now();
         let len = chunk.lines.len() as u64;
         if let Some(trouble) = &mut self.trouble
-            && self.pending.waiting_bytes + len > WAITING_BYTES_MAX
+            && !trouble.held.grow(self.pending.waiting_bytes + len)
         {
             let records = u64::from(chunk.records);
             trouble.lost += records;
