@@ -143,7 +143,11 @@ impl Pipeline {
         self.masks.clear();
         self.lines.clear();
         let number = swap.number;
-        let new = || Kept::new(number);
+        // What a task has joined with, so far as it goes on as it was; else it joins now.
+        let goes_on = before.iter().filter(|(name, _)| !swap.moving.contains(*name));
+        let joined: HashMap<String, u32> =
+            goes_on.map(|(name, lane)| (name.clone(), lane.kept.joined)).collect();
+        let joined = |planned: &Planned| joined.get(&planned.spec.name).copied().unwrap_or(number);
         let mut late = Vec::new();
         let mut places = Vec::with_capacity(swap.seats.len());
         for (seat, cadence) in swap.seats {
@@ -152,15 +156,16 @@ impl Pipeline {
                     before.remove(&name).map(|lane| self.seat(lane.planned, lane.kept, lane.running))
                 }
                 Seat::Change(planned) => before.remove(&planned.spec.name).map(|mut lane| {
-                    if planned.spec.cadence != lane.planned.spec.cadence {
-                        lane.kept.joined = number;
-                    }
+                    lane.kept.joined = joined(&planned);
                     if planned.spec.file != lane.planned.spec.file {
                         lane.running.reshape(planned.spec.file.clone());
                     }
                     self.seat(*planned, lane.kept, lane.running)
                 }),
-                Seat::Open(planned, running) => Some(self.seat(*planned, new(), running)),
+                Seat::Open(planned, running) => {
+                    let kept = Kept::new(joined(&planned));
+                    Some(self.seat(*planned, kept, running))
+                }
                 Seat::OpenLater(planned, counters) => {
                     late.push((places.len(), *planned, counters));
                     None
@@ -174,7 +179,8 @@ impl Pipeline {
         for (at, planned, counters) in late {
             match open(&planned.spec, &self.roots, counters) {
                 Ok(running) => {
-                    let lane = self.seat(planned, new(), running);
+                    let kept = Kept::new(joined(&planned));
+                    let lane = self.seat(planned, kept, running);
                     if let Some((_, place)) = places.get_mut(at) {
                         *place = Some(lane);
                     }
@@ -204,14 +210,26 @@ impl Pipeline {
         (self.overflow == Overflow::Drop).then(|| i64::try_from(monotonic_ns()).unwrap_or(i64::MAX))
     }
 
-    /// Shows a batch to the tasks that go.
+    /// Shows a batch to the tasks that go, and its last list to those that move.
     fn show_last(&mut self, swap: &Swap, last: Batch) {
-        self.settle();
         let staying: HashSet<&str> = swap.seats.iter().map(|(seat, _)| seat.name()).collect();
-        for lane in &mut self.lanes {
-            lane.is_left_out = staying.contains(lane.planned.spec.name.as_str());
+        let Batch { mut flows, node } = last;
+        let mut moved = vec![Vec::new(); CADENCES_MAX + 1];
+        if let (Some(from), Some(to)) = (flows.last_mut(), moved.last_mut()) {
+            std::mem::swap(from, to);
         }
-        self.show(last);
+        let leaves = |name: &str| !staying.contains(name);
+        self.show_some(Batch { flows, node: Arc::clone(&node) }, leaves);
+        self.show_some(Batch { flows: moved, node }, |name| swap.moving.contains(name));
+    }
+
+    /// Shows a batch to some tasks, by their names.
+    fn show_some(&mut self, batch: Batch, meant: impl Fn(&str) -> bool) {
+        self.settle();
+        for lane in &mut self.lanes {
+            lane.is_left_out = !meant(&lane.planned.spec.name);
+        }
+        self.show(batch);
         self.settle();
         for lane in &mut self.lanes {
             lane.is_left_out = false;

@@ -29,10 +29,10 @@ use super::privileged::{Pending, Privileged};
 use super::settling::Settling;
 
 /// Flows that are handed on together.
-const BATCH_FLOWS: usize = 4096;
+pub(super) const BATCH_FLOWS: usize = 4096;
 
 /// Batches that may wait. When they do, the ring fills, and the kernel keeps what it has to say in its table.
-const BATCHES_WAITING: usize = 16;
+pub(super) const BATCHES_WAITING: usize = 16;
 
 /// How often the capture thread tells what it has seen.
 const TELL: Duration = Duration::from_millis(500);
@@ -339,8 +339,8 @@ impl Capture {
         while let Ok(command) = self.commands.try_recv() {
             self.live.widen_rules(&command.widened)?;
             let mut last = self.decoder.flows();
-            let Change { leaving, joining, .. } = command.change;
-            if command.begins || leaving.contains(&true) || joining.contains(&true) {
+            let Change { leaving, moving, joining, .. } = command.change;
+            if command.begins || [leaving, moving, joining].as_flattened().contains(&true) {
                 let (decoder, clock) = (&mut self.decoder, self.clock);
                 self.live.standing(|report| decoder.stand(report, command.change, clock, &mut last))?;
             }

@@ -31,7 +31,9 @@ pub struct Change {
     pub number: u32,
     /// Cadences that tasks leave for good, by their numbers until now.
     pub leaving: [bool; CADENCES_MAX],
-    /// Cadences that tasks join and that others have already.
+    /// Cadences, by their numbers until now, of tasks that go on with another filter or cadence.
+    pub moving: [bool; CADENCES_MAX],
+    /// Cadences that tasks join and that others have already; who goes on with another filter joins anew.
     pub joining: [bool; CADENCES_MAX],
 }
 
@@ -80,8 +82,8 @@ impl Decoder {
     }
 
     /// Before [`Self::change`]: takes how a connection stands in the table, so that what was counted before goes to the
-    /// tasks before. Those that leave a cadence get their last records of it in `out`; those that join one get of its next
-    /// record only what comes from now on.
+    /// tasks before. Those that leave a cadence get their last records of it in `out`, those that move theirs in its last
+    /// list; those that join one get of its next record only what comes from now on.
     pub fn stand(&mut self, report: &Report, change: Change, clock: Clock, out: &mut Flows) {
         if flow::sound(report) {
             self.connections.stand(report, change, clock, out);
@@ -123,6 +125,12 @@ impl Decoder {
     #[must_use]
     pub fn open(&self) -> usize {
         self.connections.len()
+    }
+
+    /// The most bytes that the connections of so large a table take here.
+    #[must_use]
+    pub fn bytes_max(table_entries: u32) -> u64 {
+        Connections::bytes_max(u64::from(table_entries))
     }
 
     /// Takes a record from the ring.

@@ -245,6 +245,54 @@ fn what_was_counted_before_a_change_goes_to_the_tasks_before() {
 }
 
 #[test]
+fn who_moves_gets_what_came_before_and_others_notice_nothing() {
+    let update = Cadence { start: false, end: false, ..ALL };
+    let mut decoder = decoder(&[ALL, update, END]);
+    let mut out = decoder.flows();
+    take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
+    // Seven packets stand in the table; a task of each cadence goes on with another filter, another leaves the first.
+    let mut last = decoder.flows();
+    let change = Change {
+        number: 1,
+        leaving: [true, false, false, false],
+        moving: [true, true, true, false],
+        joining: [true, true, true, false],
+    };
+    decoder.stand(&with(report(), 1, (7, 700), (1, 74), 101, 110), change, Clock::wall(), &mut last);
+    assert_eq!(shorthand(&last[0]), [(Event::End, false, 6, 626, 7)]);
+    let moved = &last[CADENCES_MAX];
+    assert_eq!(
+        shorthand(moved),
+        [
+            (Event::Update, false, 6, 626, 7),
+            (Event::Update, false, 7, 700, 7),
+            (Event::End, false, 7, 700, 7)
+        ]
+    );
+    assert_eq!(moved.iter().map(|flow| flow.cadence).collect::<Vec<_>>(), [0, 1, 2]);
+    decoder.end(&with(report(), 1, (10, 974), (7, 700), 111, 120), EndReason::Fin, Clock::wall(), &mut out);
+    // Who stays gets the whole of it, who has moved the rest.
+    let rest: Vec<_> =
+        out[CADENCES_MAX].iter().map(|flow| (flow.cadence, flow.joined.from, flow.packets)).collect();
+    assert_eq!(rest, [(0, 0, 9), (0, 1, 3), (2, 0, 10), (2, 1, 3)]);
+    // No number comes twice: a record's uuid is made of it.
+    let numbers = |cadence: u8| {
+        let all = out
+            .iter()
+            .chain(&last)
+            .flatten()
+            .filter(move |flow| flow.cadence == cadence && flow.joined.from == 0);
+        all.map(|flow| flow.number).collect::<Vec<_>>()
+    };
+    for cadence in 0..3 {
+        let (all, mut distinct) = (numbers(cadence), numbers(cadence));
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(all.len(), distinct.len(), "{all:?}");
+    }
+}
+
+#[test]
 fn a_record_is_divided_for_tasks_that_join_its_cadence() {
     let mut decoder = decoder(&[ALL]);
     let mut out = decoder.flows();
