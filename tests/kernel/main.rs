@@ -35,6 +35,7 @@ mod reusing;
 mod serving;
 mod site;
 mod stepping;
+mod thousand;
 mod topologies;
 mod tunnels;
 mod unchanged;

@@ -16,6 +16,7 @@ mod flags;
 pub(crate) mod interfaces;
 mod live_line;
 pub(crate) mod logging;
+mod memory;
 pub(crate) mod migrate;
 mod notes;
 pub(crate) mod observe;

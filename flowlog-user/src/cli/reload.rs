@@ -100,6 +100,11 @@ impl Reload {
         rules(self.stage.running().values().map(AsRef::as_ref))
     }
 
+    /// The tasks that run.
+    pub(crate) fn specs(&self) -> impl ExactSizeIterator<Item = &Spec> {
+        self.stage.running().values().map(AsRef::as_ref)
+    }
+
     /// Each running task with the file that grows.
     pub(crate) fn files(&self) -> Vec<(String, PathBuf)> {
         self.stage.running().values().map(|spec| (spec.name.clone(), spec.file.live_path())).collect()

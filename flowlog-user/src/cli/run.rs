@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use flowlog_user::capture::live::{self, Live, Memory};
+use flowlog_user::capture::live::{self, Live};
 use flowlog_user::clock::wall_ns;
 use flowlog_user::config::Sources;
 use flowlog_user::enrich::Enricher;
@@ -31,7 +31,7 @@ use super::reload::Reload;
 use super::serve::ServeArgs;
 use super::session::block_on;
 use super::triggers::Triggers;
-use super::{Format, NodeArgs, confine, logging, summary, systemd, tasks};
+use super::{Format, NodeArgs, confine, logging, memory, summary, systemd, tasks};
 
 /// How long a stop may take before another signal cuts it short.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -126,19 +126,6 @@ fn only_one() -> (Option<Lock>, bool) {
     }
 }
 
-fn say_memory(options: &live::Options) {
-    let cpus = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    let last = cpus.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<u32>().ok());
-    let memory = Memory::of(options, last.map_or(1, |last| last + 1));
-    tracing::info!(
-        table_entries = options.table_entries,
-        table_bytes = memory.table_bytes,
-        ring_bytes = memory.ring_bytes,
-        total_bytes = memory.total_bytes,
-        "kernel memory"
-    );
-}
-
 /// The state folder. The default one may be missing or not be writable; one that was asked for may not.
 fn state(arguments: &RunArgs) -> anyhow::Result<Option<Arc<StateDir>>> {
     let asked = arguments.state_dir.as_deref();
@@ -194,7 +181,8 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (mut reload, built) =
         Reload::start(sources, roots, state, active_ns, &mut pipeline, Arc::clone(&board))?;
     let options = options(arguments, reload.rules(), only);
-    say_memory(&options);
+    memory::say_kernels(&options);
+    memory::say_daemons(&options, reload.specs());
     let live = match privileged.run(move || Live::start(&options)).wait()? {
         Ok(live) => live,
         Err(error) => {
