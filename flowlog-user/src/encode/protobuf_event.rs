@@ -79,7 +79,7 @@ pub(super) fn measured(out: &mut Vec<u8>, ours: &Measured<'_>, time_ns: i64) {
         ] {
             nonzero(out, number, set.into());
         }
-        for name in &ours.interfaces {
+        for name in ours.interfaces.iter() {
             bytes(out, number::INTERFACES, name.as_bytes());
         }
     });

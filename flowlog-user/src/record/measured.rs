@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use super::fields::{Field, Mask};
 use super::{EndReason, Event, Flow, Json, Node, TunnelKind, rfc3339};
@@ -19,7 +20,7 @@ pub struct Measured<'a> {
     pub packets_total: Option<u64>,
     pub bytes_total: Option<u64>,
     pub midstream: bool,
-    pub interfaces: Vec<Cow<'a, str>>,
+    pub interfaces: Names<'a>,
     pub duplicate: bool,
     pub fragment: bool,
     pub rtt_ns: Option<u64>,
@@ -31,6 +32,56 @@ pub struct Measured<'a> {
     pub connections: Option<u64>,
     pub duplicate_packets: Option<u64>,
     pub duplicate_bytes: Option<u64>,
+}
+
+/// Names. Up to four, which is what a record of ours has at most, take no memory of their own.
+#[derive(Clone, Debug, Default)]
+pub struct Names<'a> {
+    few: [Cow<'a, str>; FEW],
+    count: usize,
+    /// All of them, where they are more.
+    many: Vec<Cow<'a, str>>,
+}
+
+const FEW: usize = 4;
+
+impl<'a> Names<'a> {
+    /// Appends one.
+    pub fn push(&mut self, name: Cow<'a, str>) {
+        if let Some(place) = self.few.get_mut(self.count) {
+            *place = name;
+            self.count += 1;
+            return;
+        }
+        if self.many.is_empty() {
+            self.many.extend(std::mem::take(&mut self.few));
+        }
+        self.many.push(name);
+    }
+}
+
+impl<'a> Deref for Names<'a> {
+    type Target = [Cow<'a, str>];
+
+    fn deref(&self) -> &Self::Target {
+        if self.many.is_empty() { self.few.get(..self.count).unwrap_or_default() } else { &self.many }
+    }
+}
+
+impl PartialEq for Names<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Names<'_> {}
+
+impl<'a> FromIterator<Cow<'a, str>> for Names<'a> {
+    fn from_iter<I: IntoIterator<Item = Cow<'a, str>>>(names: I) -> Self {
+        let mut all = Self::default();
+        names.into_iter().for_each(|name| all.push(name));
+        all
+    }
 }
 
 /// What a key holds.
@@ -95,7 +146,11 @@ impl<'a> Measured<'a> {
             packets_total: keep(Field::ExtensionsPacketsTotal).then_some(flow.packets_total),
             bytes_total: keep(Field::ExtensionsBytesTotal).then_some(flow.bytes_total),
             midstream: flow.midstream && keep(Field::ExtensionsMidstream),
-            interfaces: if keep(Field::ExtensionsInterfaces) { crossed(flow, node) } else { Vec::new() },
+            interfaces: if keep(Field::ExtensionsInterfaces) {
+                crossed(flow, node)
+            } else {
+                Names::default()
+            },
             duplicate: flow.duplicate && keep(Field::ExtensionsDuplicate),
             fragment: flow.fragment && keep(Field::ExtensionsFragment),
             rtt_ns: (flow.rtt_ns != 0 && keep(Field::ExtensionsRtt)).then_some(flow.rtt_ns.into()),
@@ -203,14 +258,28 @@ impl<'a> Measured<'a> {
 }
 
 /// The names of all interfaces crossed, when there was more than one; an unknown name is given as its index.
-fn crossed<'a>(flow: &Flow, node: &'a Node) -> Vec<Cow<'a, str>> {
+fn crossed<'a>(flow: &Flow, node: &'a Node) -> Names<'a> {
     let crossed = flow.interfaces.iter().filter(|index| **index != 0);
     if crossed.clone().count() < 2 {
-        return Vec::new();
+        return Names::default();
     }
     let name = |index: &u32| match node.interfaces.get(index) {
         Some(interface) => Cow::Borrowed(interface.name.as_str()),
         None => Cow::Owned(index.to_string()),
     };
     crossed.map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_in_order_however_many() {
+        for count in 0..9 {
+            let written: Vec<String> = (0..count).map(|name| format!("lxc{name}")).collect();
+            let names: Names<'_> = written.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
+            assert_eq!(names.iter().collect::<Vec<_>>(), written.iter().collect::<Vec<_>>());
+        }
+    }
 }

@@ -40,7 +40,7 @@ pub use flow_message::flow_message;
 pub use foreign::Foreign;
 pub use format::{Format, Framing};
 pub use json::{Json, json_string, rfc3339};
-pub use measured::Measured;
+pub use measured::{Measured, Names};
 pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};
 pub use pools::{Block, Overlap, POOL_LABEL, Pool, PoolTag, Pools};
