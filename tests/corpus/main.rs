@@ -14,6 +14,7 @@ fn main() -> Result<ExitCode> {
     ensure!(!files.is_empty(), "there is no capture below {folder}");
     let mut out = std::io::stdout().lock();
     let (mut frames, mut flows, mut unlike, mut unread) = (0, 0, 0, 0);
+    let mut cut = Vec::new();
     let mut others = Others::new();
     for (n, file) in files.iter().enumerate() {
         progress(&format!("{} of {}: {}", n + 1, files.len(), file.display()));
@@ -32,6 +33,9 @@ fn main() -> Result<ExitCode> {
             sum.0 += packets;
             sum.1 += bytes;
         }
+        if compared.is_cut {
+            cut.push(file.display().to_string());
+        }
         unlike += usize::from(!compared.differences.is_empty());
         for difference in compared.differences {
             writeln!(out, "{}: {difference}", file.display())?;
@@ -39,6 +43,9 @@ fn main() -> Result<ExitCode> {
     }
     progress("");
     writeln!(out, "{} captures, {frames} frames: {flows} directions of flows are the same", files.len())?;
+    for file in &cut {
+        writeln!(out, "{file}: ends inside a packet, as tshark says, too; compared up to there")?;
+    }
     for (kind, why) in BY_DESIGN {
         let (packets, bytes) = others.get(kind).copied().unwrap_or_default();
         writeln!(out, "{kind}: {packets} frames, {bytes} bytes. By design: {why}")?;

@@ -22,6 +22,7 @@ mod loading;
 mod memory;
 mod observing;
 mod offloads;
+mod openings;
 mod perf;
 mod pinned;
 mod pools;

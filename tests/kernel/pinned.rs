@@ -9,6 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use aya::maps::{HashMap, Map, MapData};
+use flowlog_abi::{FlowEntry, FlowKey, names};
 use flowlog_tests::bpffs::Bpffs;
 use flowlog_tests::daemon::{Daemon, PATIENCE};
 use flowlog_tests::netns::{FAR, INTERFACE, NEAR, Pair, run};
@@ -246,6 +248,45 @@ fn a_link_whose_device_is_gone_and_tables_of_another_size_are_no_obstacle() -> R
     let lines = lines(&bench.logs())?;
     let sums = datagrams(&lines);
     ensure!(sums.values().sum::<u64>() == sent * u64::from(FLOWS), "{sums:?}, {sent} of each were sent");
+    Ok(())
+}
+
+#[test]
+fn tables_of_another_layout_are_said_to_be_lost_and_replaced() -> Result<()> {
+    let bench = Bench::new()?;
+    let daemon = bench.daemon(&[])?;
+    let traffic = Traffic::start(&bench.pair);
+    std::thread::sleep(Duration::from_millis(200)); // So that there is something.
+    traffic.stop()?;
+    daemon.stop()?;
+    let netns = files(Path::new(&bench.pins()))?.pop().context("a folder of the namespace")?;
+    let tables = files(&netns)?.into_iter().find(|path| !path.ends_with("links")).context("tables")?;
+    let (_, sizes) =
+        tables.to_str().and_then(|path| path.rsplit('/').next()?.split_once('-')).context("a name")?;
+    let other = netns.join(format!("0badcafe-{sizes}"));
+    std::fs::rename(&tables, &other)?;
+    let flows: HashMap<_, [u8; size_of::<FlowKey>()], [u8; size_of::<FlowEntry>()]> =
+        HashMap::try_from(Map::from_map_data(MapData::from_pin(other.join(names::FLOWS))?)?)?;
+    let there = flows.keys().count();
+    ensure!(there >= usize::from(FLOWS), "only {there} connections");
+
+    let mut daemon = Daemon::spawn(
+        &bench.pair.near,
+        &bench.tasks,
+        &bench.logs(),
+        &["--pin", &bench.pins(), "--active-timeout", "1s", "--idle-timeout", "1s"],
+    )?;
+    let said = daemon.wait_for("tables of another version")?;
+    ensure!(said.contains(&format!(":{there}")) || said.contains(&format!(": {there}")), "{there}: {said}");
+    ensure!(!other.exists() && tables.exists(), "{:?}", files(&netns)?);
+    let before: u64 = datagrams(&lines(&bench.logs())?).values().sum();
+    let sent = Traffic::start(&bench.pair);
+    std::thread::sleep(Duration::from_millis(200));
+    let sent = sent.stop()? * u64::from(FLOWS);
+    let ledger = bench.finish(daemon)?;
+    ensure!(counted(&ledger)? == sent, "{sent} were sent: {ledger}");
+    let now: u64 = datagrams(&lines(&bench.logs())?).values().sum();
+    ensure!(now - before == sent, "{now} in records, {before} before, {sent} were sent");
     Ok(())
 }
 

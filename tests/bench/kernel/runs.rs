@@ -48,6 +48,11 @@ fn figure(name: &str, series: &Series, floor: &Series, target: Target) -> Figure
     Figure::beside(format!("kernel: {name}"), series, floor, "ns", target)
 }
 
+/// The best of a few runs.
+fn best(mut run: impl FnMut() -> f64) -> f64 {
+    (0..5).map(|_| run()).fold(f64::INFINITY, f64::min)
+}
+
 fn known(rounds: usize) -> Result<Vec<Figure>> {
     progress("kernel: a known flow");
     let loaded = RefCell::new(Loaded::new());
@@ -57,13 +62,23 @@ fn known(rounds: usize) -> Result<Vec<Figure>> {
         let (loaded, packet) = (&loaded, &packet);
         Case::new(program, move || Ok(repeated(&mut loaded.borrow_mut(), program, packet)))
     };
-    let two = Case::new("two CPUs", || Ok(loaded.borrow_mut().two_at_once(IN, &packet, REPEAT)));
-    let series = in_turn(rounds, &mut [case(EMPTY), case(REFERENCE), case(IN), two])?;
-    let [empty, reference, known, two] = &series[..] else { return Ok(Vec::new()) };
+    // Both must run at the same time all the time, which another process on this machine makes less likely the longer
+    // it takes: so the best of short runs, beside the best of as many on one CPU.
+    let one = Case::new("one CPU", || Ok(best(|| repeated(&mut loaded.borrow_mut(), IN, &packet))));
+    let two = |program: &'static str| {
+        let (loaded, packet) = (&loaded, &packet);
+        Case::new("two CPUs", move || {
+            Ok(best(|| loaded.borrow_mut().two_at_once(program, packet, REPEAT / 5)))
+        })
+    };
+    let mut cases = [case(EMPTY), case(REFERENCE), case(IN), one, two(IN), two(REFERENCE)];
+    let series = in_turn(rounds, &mut cases)?;
+    let [empty, reference, known, one, two, reference_two] = &series[..] else { return Ok(Vec::new()) };
     Ok(vec![
         figure("reference program beside the empty one", reference, empty, Target::None),
         figure("packet of a known flow beside the reference", known, reference, Target::AtMost(1.3)),
-        figure("two CPUs on one flow beside one CPU", two, known, Target::AtMost(1.4)),
+        figure("two CPUs on one flow beside one CPU", two, one, Target::AtMost(1.4)),
+        figure("two CPUs on one flow beside the reference on two", two, reference_two, Target::None),
     ])
 }
 

@@ -13,7 +13,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// One direction of a flow: what it is called in both readings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,6 +70,11 @@ pub const BY_DESIGN: &[(&str, &str)] = &[
          tshark calls it malformed, flowlog takes its ports",
     ),
     (
+        NO_LENGTH,
+        "a total length of 0 in an IPv4 packet that a length could be given for is none: the kernel writes 0 only beyond \
+         65,535 bytes; tshark takes each for the work of an offload and reads on",
+    ),
+    (
         LONGER,
         "a record that holds more bytes than it says that the packet had counts with those it holds; tshark leaves \
          the rest unread",
@@ -82,6 +87,8 @@ pub const NOT_IP: &str = "no IP";
 pub const NOT_UNDERSTOOD: &str = "not understood";
 /// UDP without length.
 pub const BIG: &str = "big UDP";
+/// IPv4 without length.
+pub const NO_LENGTH: &str = "no length";
 /// Records that hold more than they say.
 pub const LONGER: &str = "longer than said";
 
@@ -96,6 +103,8 @@ pub struct Comparison {
     pub by_design: Others,
     /// What differs, in words.
     pub differences: Vec<String>,
+    /// The file ends inside a packet, by both: what is before that is compared.
+    pub is_cut: bool,
 }
 
 /// Compares one capture.
@@ -103,8 +112,12 @@ pub struct Comparison {
 /// # Errors
 /// When tshark or the replay cannot read it.
 pub fn compare(file: &Path) -> Result<Comparison> {
-    let (frames, theirs) = tshark::read(file)?;
-    let ours = ours::read(file)?;
+    let (frames, theirs, theirs_cut) = tshark::read(file)?;
+    let (ours, ours_cut) = ours::read(file)?;
+    ensure!(
+        ours_cut.is_none() == theirs_cut.is_none(),
+        "cut off: tshark {theirs_cut:?}, flowlog {ours_cut:?}"
+    );
     let mut differences = Vec::new();
     let mut agreed = 0;
     let mut say = |what: &dyn fmt::Display, theirs: (u64, u64), ours: (u64, u64)| {
@@ -124,7 +137,7 @@ pub fn compare(file: &Path) -> Result<Comparison> {
         say(kind, sum(&theirs.others, kind), sum(&ours.others, kind));
     }
     let by_design = theirs.others.into_iter().chain(theirs.otherwise).collect();
-    Ok(Comparison { frames, flows: agreed, by_design, differences })
+    Ok(Comparison { frames, flows: agreed, by_design, differences, is_cut: ours_cut.is_some() })
 }
 
 fn union<'a, K: Ord, V>(one: &'a BTreeMap<K, V>, other: &'a BTreeMap<K, V>) -> Vec<&'a K> {

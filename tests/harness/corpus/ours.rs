@@ -7,13 +7,14 @@ use anyhow::Result;
 use flowlog_abi::{KIND_FRAGMENT, Report};
 use flowlog_ebpf::Timeouts;
 use flowlog_user::capture::Captured;
-use flowlog_user::capture::replay::Replay;
+use flowlog_user::capture::replay::{Error, Replay};
 use flowlog_user::capture::tunnels::TunnelMode;
 use zerocopy::FromBytes;
 
 use super::{NOT_IP, NOT_UNDERSTOOD, Reading, Tuple};
 
-pub(super) fn read(file: &Path) -> Result<Reading> {
+/// The reading, and what the replay said when the file ends inside a packet.
+pub(super) fn read(file: &Path) -> Result<(Reading, Option<String>)> {
     let mut reading = Reading::default();
     let mut replay = Replay::new(Timeouts::default(), TunnelMode::Outer, false);
     let mut take = |captured: Captured<'_>| match captured {
@@ -24,7 +25,11 @@ pub(super) fn read(file: &Path) -> Result<Reading> {
         }
         Captured::End(report, _) => add(&mut reading, report),
     };
-    replay.file(file, &mut take)?;
+    let cut = match replay.file(file, &mut take) {
+        Ok(_) => None,
+        Err(Error::Format { what, .. }) if what.contains("ends inside a packet") => Some(what),
+        Err(error) => return Err(error.into()),
+    };
     replay.stop(&mut take);
     let counters = replay.counters();
     for (kind, packets, bytes) in [
@@ -35,7 +40,7 @@ pub(super) fn read(file: &Path) -> Result<Reading> {
             reading.others.insert(kind, (packets, bytes));
         }
     }
-    Ok(reading)
+    Ok((reading, cut))
 }
 
 /// What a report says beyond the one before it.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{BIG, LONGER, NOT_IP, NOT_UNDERSTOOD, Reading, Tuple};
+use super::{BIG, LONGER, NO_LENGTH, NOT_IP, NOT_UNDERSTOOD, Reading, Tuple};
 
 /// How long after its first a later fragment is joined to it, and how long after the last one.
 const REST_S: f64 = 30.0;
@@ -82,8 +82,8 @@ struct Packet {
     fragment: Option<(bool, bool, u32)>,
 }
 
-/// Number of frames, and the reading.
-pub(super) fn read(file: &Path) -> Result<(u64, Reading)> {
+/// Number of frames, the reading, and what tshark said when the file ends inside a packet.
+pub(super) fn read(file: &Path) -> Result<(u64, Reading, Option<String>)> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(file).args(["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a"]);
     for off in ["ip.defragment", "ipv6.defragment", "tcp.desegment_tcp_streams", "sctp.reassembly"] {
@@ -99,6 +99,9 @@ pub(super) fn read(file: &Path) -> Result<(u64, Reading)> {
         "tshark: {}",
         String::from_utf8_lossy(&output.stderr)
     );
+    let said = String::from_utf8_lossy(&output.stderr);
+    let cut =
+        said.lines().find(|line| line.contains("cut short in the middle of a packet")).map(str::to_owned);
     let mut firsts = HashMap::new();
     let (mut frames, mut now_s) = (0, 0_f64);
     let mut reading = Reading::default();
@@ -110,16 +113,19 @@ pub(super) fn read(file: &Path) -> Result<(u64, Reading)> {
         let record = records.get(n);
         let more = record.map_or(0, |record| record.more);
         let bytes = (frame.length.parse::<u64>()? + more).saturating_sub(frame.capture_header());
-        for (kind, _) in [(LONGER, more > 0), (BIG, frame.is_big_udp())].into_iter().filter(|(_, is)| *is) {
+        let lengthless = frame.is_lengthless(record);
+        let kinds = [(LONGER, more > 0), (BIG, frame.is_big_udp()), (NO_LENGTH, lengthless)];
+        for (kind, _) in kinds.into_iter().filter(|(_, is)| *is) {
             add(reading.otherwise.entry(kind).or_default(), bytes);
         }
-        let sum = match frame.packet(record) {
+        let packet = if lengthless { Err(NOT_UNDERSTOOD) } else { frame.packet(record) };
+        let sum = match packet {
             Ok(packet) => reading.flows.entry(join(packet, &mut firsts, now_s)).or_default(),
             Err(kind) => reading.others.entry(kind).or_default(),
         };
         add(sum, bytes);
     }
-    Ok((frames, reading))
+    Ok((frames, reading, cut))
 }
 
 fn add(sum: &mut (u64, u64), bytes: u64) {
@@ -133,6 +139,8 @@ struct Record {
     more: u64,
     /// The four bytes behind an Ethernet and an IPv6 header.
     ports: Option<[u8; 4]>,
+    /// The total length of an IPv4 header behind an Ethernet header.
+    ipv4_length: Option<u16>,
 }
 
 /// The records of a pcap file; none of a file in another format.
@@ -149,7 +157,9 @@ fn records(file: &Path) -> Result<Vec<Record>> {
     let mut at = 24;
     while let (Some(holds), Some(says)) = (word(at + 8).map(read), word(at + 12).map(read)) {
         let ports = word(at + 16 + BEHIND_IPV6).filter(|_| holds as usize >= BEHIND_IPV6 + 4);
-        records.push(Record { more: holds.saturating_sub(says).into(), ports });
+        let ipv4 = word(at + 16 + 14).filter(|_| holds as usize >= 14 + 4);
+        let ipv4_length = ipv4.map(|[_, _, high, low]| u16::from_be_bytes([high, low]));
+        records.push(Record { more: holds.saturating_sub(says).into(), ports, ipv4_length });
         at += 16 + holds as usize;
     }
     Ok(records)
@@ -222,6 +232,13 @@ impl Frame<'_> {
             }
         }
         Err(NOT_IP)
+    }
+
+    /// IPv4 with a total length of 0, which tshark replaces by the frame's.
+    fn is_lengthless(&self, record: Option<&Record>) -> bool {
+        self.protocols.starts_with("eth:ethertype:ip:")
+            && record.is_some_and(|record| record.ipv4_length == Some(0))
+            && self.length.parse().is_ok_and(|bytes: u64| bytes <= 65_535)
     }
 
     /// UDP in a packet that is too long for its length fields.

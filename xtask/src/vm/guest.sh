@@ -10,6 +10,9 @@ mount -t cgroup2 cgroup /sys/fs/cgroup
 mkdir -p /dev/pts /dev/shm
 mount -t devpts pts /dev/pts
 mount -t tmpfs shm /dev/shm
+# Elsewhere udev makes the node from what modules say of themselves, before anything has loaded the module.
+modprobe tun
+[ -e /dev/net/tun ] || { mkdir -p /dev/net && mknod /dev/net/tun c 10 200; }
 ip link set lo up
 # Tunnel drivers put a device of their own into every new namespace otherwise, which Debian's systems do too, but which
 # appear whenever a test happens to be the first that makes a tunnel.

@@ -128,7 +128,7 @@ impl Live {
         Ok(())
     }
 
-    /// Hands on the last report of an entry that nobody adds to any more, and deletes it.
+    /// Deletes an entry that nobody adds to any more, and hands on its last report.
     fn end(&mut self, key: &FlowKey, otherwise: EndReason, sink: Sink<'_>) -> Result<(), Error> {
         let Some(entry) = get(&self.loaded.flows, key)? else { return Ok(()) };
         let reason = match closed(key, &entry) {
@@ -137,14 +137,15 @@ impl Live {
             None => otherwise,
         };
         let last = report(key, &entry);
-        sink(Captured::End(&last, reason));
-        self.taken = self.taken.and(told_by(&last));
-        self.ended.add(Totals::unreported(&entry));
-        self.removed += 1;
         self.loaded
             .flows
             .remove(&zerocopy::transmute!(*key))
-            .map_err(|error| Error::map(names::FLOWS, "delete an entry", with_causes(&error)))
+            .map_err(|error| Error::map(names::FLOWS, "delete an entry", with_causes(&error)))?;
+        self.removed += 1;
+        self.ended.add(Totals::unreported(&entry));
+        self.taken = self.taken.and(told_by(&last));
+        sink(Captured::End(&last, reason));
+        Ok(())
     }
 }
 
