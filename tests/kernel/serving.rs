@@ -110,6 +110,32 @@ fn a_refused_file_is_told_and_leaves_the_node_ready() -> Result<()> {
     daemon.stop()?.check()
 }
 
+/// A task that asks for what no record has runs, and is not silent about it.
+#[test]
+fn what_no_record_has_is_told_of_the_task_that_asks_for_it() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pair = Pair::new(false)?;
+    let pods = EVERYTHING.replace(
+        "events:",
+        "includeFilters: [{source_pod: [shop/web], destination_port: [\"80\"]}, {dns_query: [x]}]\n    events:",
+    );
+    let daemon = start(&pair, folder.path(), &pods)?;
+    let json: Value = serde_json::from_str(&ask(folder.path(), "/status")?.1)?;
+    let accepted = json
+        .pointer("/tasks/0/conditions")
+        .and_then(Value::as_array)
+        .and_then(|all| all.iter().find(|condition| condition["type"] == "Accepted"))
+        .context("a condition")?;
+    assert_eq!(accepted["status"], true, "{accepted}");
+    assert_eq!(accepted["reason"], "FieldsNotRecorded", "{accepted}");
+    let message = accepted["message"].as_str().context("a message")?;
+    assert!(message.contains("dns_query, source_pod") && !message.contains("port"), "{message}");
+    let page = series(&ask(folder.path(), "/metrics")?.1);
+    assert_eq!(page.get("flowlog_task_unrecorded_fields{task=\"all\"}"), Some(&2.0));
+    assert!(status(folder.path())?.status.success(), "it is healthy all the same");
+    daemon.stop()?.check()
+}
+
 /// What never ran is told too: it has no task whose state could say so.
 #[test]
 fn a_new_file_that_is_refused_is_told_until_it_is_mended() -> Result<()> {

@@ -144,6 +144,12 @@ fn tasks(board: &Board) -> Vec<Family> {
             "1 while the task cannot write, though it should; `flowlog status` says why.",
             each(&|state| f64::from(state.trouble().is_some())),
         ),
+        family(
+            "flowlog_task_unrecorded_fields",
+            Kind::Gauge,
+            "Fields of the task's filters that ask for what no record has, such as names of pods.",
+            each(&|state| u32::try_from(state.unrecorded()).map_or(f64::MAX, f64::from)),
+        ),
     ];
     for &(name, kind, help, value) in TASKS {
         let counted = states
