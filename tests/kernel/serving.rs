@@ -83,6 +83,10 @@ fn the_metrics_say_what_the_interface_and_the_file_say() -> Result<()> {
         Ok(of("flowlog_task_written_records_total{task=\"all\"}") >= 4.0)
     })?;
 
+    let at = of("flowlog_task_last_record_timestamp_seconds{task=\"all\"}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs_f64();
+    assert!((0.0..60.0).contains(&(now - at)), "{at} is not just before {now}");
+
     let answer = status(folder.path())?;
     let said = String::from_utf8_lossy(&answer.stdout).into_owned();
     assert!(answer.status.success(), "{said}");
