@@ -16,6 +16,10 @@ pub const RULE_PORTS_MAX: usize = 1 << 13;
 /// joins gets the whole record.
 pub const DIVIDED_MAX: usize = 1 << 18;
 
+/// Connections of which is remembered what they had sent a moment ago, while somebody asks who speaks most; what others
+/// send is not told.
+pub const TALKERS_CONNECTIONS_MAX: usize = 1 << 17;
+
 /// Distinct pairs of events and update interval over all tasks.
 pub const CADENCES_MAX: usize = 4;
 

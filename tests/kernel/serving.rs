@@ -92,6 +92,18 @@ fn the_metrics_say_what_the_interface_and_the_file_say() -> Result<()> {
     assert!(answer.status.success(), "{said}");
     assert!(said.contains("ledger: closes") && said.contains("healthy"), "{said}");
     let json: Value = serde_json::from_str(&ask(folder.path(), "/status")?.1)?;
+    let mut interfaces = pair.near.command(binary().to_str().context("a plain path")?);
+    interfaces.args(["interfaces", "--server"]).arg(folder.path().join("flowlog.sock"));
+    let list = String::from_utf8(interfaces.output()?.stdout)?;
+    let row = |name: &str| {
+        let row = list.lines().find(|line| line.split_whitespace().nth(1) == Some(name));
+        row.map(|row| row.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).unwrap_or_default()
+    };
+    let told = passed.to_string();
+    assert_eq!(row(INTERFACE)[2..3], ["endpoint"], "{list}");
+    assert!(["tcx", "clsact"].contains(&row(INTERFACE)[3].as_str()) && row(INTERFACE)[4] == told, "{list}");
+    assert!(row("lo")[2..].join(" ").starts_with("- - - - not watched: loopback"), "{list}");
+    assert!(list.contains("Not to be seen from here") && !list.contains("No daemon answers"), "{list}");
     assert_eq!(json.pointer("/ledger/packets/counted/packets"), Some(&passed.into()));
     assert_eq!(ask_tcp(&pair, "/readyz")?.0, 200);
     assert_eq!(ask_tcp(&pair, "/healthz")?.0, 200);

@@ -17,6 +17,7 @@ use flowlog_user::pipeline::{Applied, Batch, Pipeline, Swap};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::record::{Node, Pools};
 use flowlog_user::server::board::{Board, View};
+use flowlog_user::server::busiest::Watcher;
 use flowlog_user::server::ledger::Books;
 use flowlog_user::task::{Earlier, Finished};
 
@@ -217,6 +218,7 @@ impl DataPlane {
             commands,
             narrow: None,
             settling,
+            watcher: None,
         };
         let capture = privileged.run(move || capture.run());
         Ok(Self { privileged: privileged.clone(), capture, work })
@@ -252,6 +254,8 @@ struct Capture {
     commands: Receiver<Command>,
     /// Of pinned tables only.
     settling: Option<Settling>,
+    /// While somebody asks who speaks most.
+    watcher: Option<Watcher>,
     /// What the kernel is to test by, and from when.
     narrow: Option<(Rules, Instant)>,
 }
@@ -265,7 +269,7 @@ impl Capture {
         }
         let Self { mut live, mut decoder, node, sender, clock, .. } = self;
         let now = clock.again();
-        let mut stopped = live.stop(&mut feed(&mut decoder, now, &mut out, &node, &sender, None));
+        let mut stopped = live.stop(&mut feed(&mut decoder, now, &mut out, &node, &sender, None, None));
         if live.is_pinned() {
             let suspended = live.standing(|report| decoder.suspend(report, now, &mut out));
             stopped = stopped.and_then(|ledger| suspended.map(|()| ledger));
@@ -302,6 +306,7 @@ impl Capture {
                 &self.node,
                 &self.sender,
                 batches,
+                self.watcher.as_mut(),
             ))?;
             if self.live.changes() != self.changes {
                 // Before the batch is handed on: its records may name what has just come.
@@ -318,6 +323,7 @@ impl Capture {
             }
             self.obey()?;
             let quiet = self.narrow_when_due()?;
+            self.watch_talkers()?;
             if told.is_none_or(|told| told.elapsed() >= TELL) {
                 told = Some(Instant::now());
                 self.tell()?;
@@ -383,6 +389,24 @@ impl Capture {
         Ok(())
     }
 
+    /// Looks who speaks most, while somebody asks.
+    fn watch_talkers(&mut self) -> Result<(), live::Error> {
+        let busiest = &self.control.board.busiest;
+        if !busiest.is_asked() {
+            if self.watcher.take().is_some() {
+                busiest.tell(None);
+            }
+            return Ok(());
+        }
+        let watcher = self.watcher.get_or_insert_default();
+        if watcher.is_due() {
+            watcher.begin(monotonic_ns());
+            self.live.standing(|report| watcher.stands(report))?;
+            busiest.tell(watcher.finish());
+        }
+        Ok(())
+    }
+
     fn hand_on(&mut self, out: &mut Flows) {
         if out.iter().any(|flows| !flows.is_empty()) {
             if let Some(settling) = &mut self.settling {
@@ -429,8 +453,15 @@ fn feed<'a>(
     node: &'a Arc<Node>,
     sender: &'a SyncSender<Work>,
     mut batches: Option<&'a mut u64>,
+    mut watcher: Option<&'a mut Watcher>,
 ) -> impl FnMut(Captured<'_>) + 'a {
     move |captured| {
+        if let Some(watcher) = &mut watcher {
+            match &captured {
+                Captured::Bytes(bytes) => watcher.bytes(bytes),
+                Captured::End(report, _) => watcher.end(report),
+            }
+        }
         match captured {
             Captured::Bytes(bytes) => decoder.bytes(bytes, clock, out),
             Captured::End(report, reason) => decoder.end(report, reason, clock, out),

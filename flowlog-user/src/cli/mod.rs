@@ -6,9 +6,11 @@
 mod attach;
 pub(crate) mod cat;
 pub(crate) mod check;
+mod client;
 pub(crate) mod completions;
 mod confine;
 mod data_plane;
+pub(crate) mod estimate;
 pub(crate) mod explain;
 mod flags;
 pub(crate) mod interfaces;
@@ -24,12 +26,14 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod schema;
 mod serve;
+mod session;
 mod settling;
 pub(crate) mod status;
 pub(crate) mod style;
 mod summary;
 mod systemd;
 mod tasks;
+pub(crate) mod top;
 mod triggers;
 pub(crate) mod verify;
 
@@ -89,8 +93,13 @@ pub(crate) enum Command {
     Replay(replay::ReplayArgs),
     /// Say which tasks take a flow, and which clause of their filters decided.
     Explain(explain::ExplainArgs),
+    /// Run tasks without writing, and say what each would cost: records a second, disk a day, CPU (needs what `run`
+    /// needs).
+    Estimate(estimate::EstimateArgs),
     /// Ask the running daemon how it is: tasks, ledger, interfaces; exit code 0 when healthy.
     Status(status::StatusArgs),
+    /// Watch the running daemon: tasks, rates, losses, who speaks most; `?` for its keys.
+    Top(top::TopArgs),
     /// Make task files of an older version into those of the newest, or back; the old ones stay.
     Migrate(migrate::MigrateArgs),
     /// List this machine's interfaces: role, and why some are left out.

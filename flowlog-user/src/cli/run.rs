@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use clap::Args;
 use flowlog_user::capture::live::{self, Live, Memory};
 use flowlog_user::clock::wall_ns;
@@ -29,6 +29,7 @@ use super::live_line::LiveLine;
 use super::privileged::Privileged;
 use super::reload::Reload;
 use super::serve::ServeArgs;
+use super::session::block_on;
 use super::triggers::Triggers;
 use super::{Format, NodeArgs, confine, logging, summary, systemd, tasks};
 
@@ -90,14 +91,7 @@ pub(crate) fn all(errors: &[Error]) -> anyhow::Error {
 /// nothing stays attached or half written.
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     confine::keep_what_is_needed()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let outcome = runtime.block_on(watch(arguments));
-    // Not waiting for a thread that a second signal gave up.
-    runtime.shutdown_background();
-    outcome
+    block_on(watch(arguments))
 }
 
 fn options(arguments: &RunArgs, rules: Rules, only: bool) -> live::Options {

@@ -54,7 +54,7 @@ impl std::str::FromStr for Place<PathBuf> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Ok(if text == "none" { Self::None } else { Self::At(super::status::socket_path(text)?) })
+        Ok(if text == "none" { Self::None } else { Self::At(super::client::socket_path(text)?) })
     }
 }
 

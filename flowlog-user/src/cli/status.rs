@@ -2,46 +2,25 @@
 
 use std::fmt::Write as _;
 use std::io::{Write, stdout};
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
-use bytes::Bytes;
+use anyhow::Context;
 use clap::Args;
-use http_body_util::{BodyExt, Empty};
-use hyper::Request;
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::UnixStream;
 
 use super::Format;
+use super::client::{ServerArgs, at, text};
+use super::session::block_on;
 use super::summary::{bytes, count};
-
-/// How long the daemon may take.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Arguments of `flowlog status`.
 #[derive(Args, Debug)]
 pub(crate) struct StatusArgs {
-    /// The daemon's socket.
-    #[arg(long, value_name = "unix://PATH", default_value = "unix:///run/flowlog/flowlog.sock", env = "FLOWLOG_SERVER", value_parser = socket_path)]
-    server: PathBuf,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Output format.
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
-}
-
-/// A unix socket as a path or with `unix://` before it.
-pub(crate) fn socket_path(text: &str) -> Result<PathBuf, String> {
-    let path = text.strip_prefix("unix://").unwrap_or(text);
-    if path.contains("://") {
-        return Err("only unix sockets are served; write unix:///run/flowlog/flowlog.sock".into());
-    }
-    if !path.starts_with('/') {
-        return Err(format!("`{text}` is no absolute path; write e.g. unix:///run/flowlog/flowlog.sock"));
-    }
-    Ok(path.into())
 }
 
 /// Prints the daemon's status: exit code 0 when it is healthy, 1 when not, or when there is none.
@@ -49,10 +28,7 @@ pub(crate) fn socket_path(text: &str) -> Result<PathBuf, String> {
 /// # Errors
 /// No daemon answers.
 pub(crate) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let text = runtime.block_on(async {
-        tokio::time::timeout(PATIENCE, ask(arguments)).await.context("the daemon does not answer")?
-    })?;
+    let text = block_on(arguments.server.ask("/status"))?;
     let status: Value = serde_json::from_str(&text).context("the daemon's answer is no JSON")?;
     let page = match arguments.output {
         Format::Json => text,
@@ -60,31 +36,6 @@ pub(crate) fn status(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
     };
     writeln!(stdout().lock(), "{}", page.trim_end())?;
     Ok(if at(&status, "healthy") == true { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-async fn ask(arguments: &StatusArgs) -> anyhow::Result<String> {
-    let path = &arguments.server;
-    let stream = UnixStream::connect(path).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => anyhow::anyhow!(
-            "no flowlog answers on {}; start `flowlog run`, or name with --server the --socket that it was given",
-            path.display()
-        ),
-        std::io::ErrorKind::PermissionDenied => {
-            anyhow::anyhow!("{} may not be opened by this user; try with sudo", path.display())
-        }
-        _ => anyhow::Error::from(error).context(format!("cannot connect to {}", path.display())),
-    })?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(connection);
-    let request = Request::get("/status").header("host", "flowlog").body(Empty::<Bytes>::new())?;
-    let answer = sender.send_request(request).await?;
-    let code = answer.status();
-    let body = answer.into_body().collect().await?.to_bytes();
-    ensure!(code.is_success(), "the daemon answered {code}: {}", String::from_utf8_lossy(&body).trim());
-    match String::from_utf8(body.into()) {
-        Ok(text) => Ok(text),
-        Err(_) => bail!("the daemon's answer is no text"),
-    }
 }
 
 fn page(status: &Value) -> String {
@@ -142,15 +93,6 @@ fn interfaces(page: &mut String, all: &Value) {
         all.len() - watched.len(),
         if watched.is_empty() { "see `flowlog interfaces`".to_owned() } else { watched.join(", ") }
     );
-}
-
-/// A value by its path; null where there is none.
-fn at<'a>(of: &'a Value, path: &str) -> &'a Value {
-    of.pointer(&format!("/{path}")).unwrap_or(&Value::Null)
-}
-
-fn text<'a>(of: &'a Value, key: &str) -> &'a str {
-    at(of, key).as_str().unwrap_or("-")
 }
 
 fn tasks(page: &mut String, all: &Value) {
@@ -216,7 +158,7 @@ fn row(task: &Value) -> [String; 9] {
 }
 
 /// The first condition that says something, as a word.
-fn state(task: &Value) -> &str {
+pub(super) fn state(task: &Value) -> &str {
     let condition =
         |kind: &str| at(task, "conditions").as_array().into_iter().flatten().find(|c| at(c, "type") == kind);
     let is = |kind: &str, wanted: bool| condition(kind).is_some_and(|c| at(c, "status") == wanted);
@@ -239,13 +181,6 @@ fn state(task: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_is_a_unix_socket() {
-        assert_eq!(socket_path("unix:///run/a.sock"), Ok("/run/a.sock".into()));
-        assert_eq!(socket_path("/run/a.sock"), Ok("/run/a.sock".into()));
-        assert!(socket_path("tcp://127.0.0.1:1").is_err() && socket_path("a.sock").is_err());
-    }
 
     #[test]
     fn a_task_is_in_the_state_that_matters_most() {

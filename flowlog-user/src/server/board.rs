@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::busiest::Busiest;
 use super::ledger::{Books, Sum};
 use super::tasks::TaskStates;
 use crate::capture::live::InterfaceState;
@@ -62,6 +63,8 @@ pub struct Board {
     pub reloads: Arc<Reloads>,
     /// What is not in force as it stands in the files, a line each: it may concern tasks that never ran.
     pub refused: Mutex<Vec<String>>,
+    /// Who speaks most, while somebody asks.
+    pub busiest: Busiest,
     views: Mutex<Views>,
 }
 

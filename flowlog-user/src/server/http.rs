@@ -119,8 +119,11 @@ fn respond(request: &Request<Incoming>, routes: Routes, site: &Site) -> Response
         ("/status", Routes::All) => {
             answer(StatusCode::OK, "application/json", status::json(&site.board).to_string())
         }
+        ("/talkers", Routes::All) => {
+            answer(StatusCode::OK, "application/json", site.board.busiest.ask().to_string())
+        }
         ("/", _) => {
-            let more = if routes == Routes::All { ", /status" } else { "" };
+            let more = if routes == Routes::All { ", /status, /talkers" } else { "" };
             text(StatusCode::OK, &format!("flowlog: /metrics, /healthz, /readyz{more}\n"))
         }
         _ => text(StatusCode::NOT_FOUND, "there is /metrics, /healthz and /readyz\n"),

@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod board;
+pub mod busiest;
 pub mod exposition;
 pub mod families;
 pub mod http;

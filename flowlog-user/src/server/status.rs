@@ -4,12 +4,14 @@
 use std::path::Path;
 use std::sync::PoisonError;
 
+use flowlog_abi::Counters;
 use globset::Glob;
 use serde_json::{Value, json};
 
-use super::board::{Board, STALE};
+use super::board::{Board, STALE, View};
 use super::ledger::Sum;
 use super::tasks::TaskState;
+use crate::capture::live::HookKind;
 use crate::clock::{rfc3339, wall_ns};
 use crate::record::Role;
 use crate::task::Spec;
@@ -80,15 +82,7 @@ pub fn json(board: &Board) -> Value {
     let now_ns = wall_ns();
     let facts = &board.facts;
     let view = board.view();
-    let interfaces: Vec<Value> = view
-        .iter()
-        .flat_map(|view| &view.interfaces)
-        .map(|state| {
-            json!({ "name": state.name, "index": state.ifindex, "role": state.role.map(Role::name),
-                "hook": state.hook.map(crate::capture::live::HookKind::name), "reason": state.reason,
-                "blind": state.blind })
-        })
-        .collect();
+    let interfaces: Vec<Value> = view.iter().flat_map(|view| interfaces(view)).collect();
     let tasks: Vec<Value> = {
         let states = board.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let known = states.iter().filter(|(_, state)| state.removed_ns.is_none());
@@ -106,6 +100,20 @@ pub fn json(board: &Board) -> Value {
             "entries_max": facts.table_entries_max },
         "interfaces": interfaces,
         "tasks": tasks,
+    })
+}
+
+/// Every interface; of those that are watched, what their hooks have seen.
+fn interfaces(view: &View) -> impl Iterator<Item = Value> {
+    view.interfaces.iter().map(|state| {
+        let hooks = view.books.capture.hooks.iter().filter(|(name, ..)| *name == state.name);
+        let seen = |of: fn(&Counters) -> u64| {
+            let sum = hooks.clone().map(|(.., counters)| of(counters)).sum::<u64>();
+            state.hook.map(|_| sum)
+        };
+        json!({ "name": state.name, "index": state.ifindex, "role": state.role.map(Role::name),
+            "hook": state.hook.map(HookKind::name), "reason": state.reason, "blind": state.blind,
+            "seen": { "packets": seen(|of| of.seen_packets), "bytes": seen(|of| of.seen_bytes) } })
     })
 }
 

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::nothing::Nothing;
 use super::stdout::Stdout;
 use super::{Chunk, Error, Place, Roots, Salvaged, Show, Spec, Writer, Written};
 
@@ -10,6 +11,8 @@ pub enum Sink {
     File(Box<Writer>),
     /// The process' stdout.
     Stdout(Box<Stdout>),
+    /// Nowhere, compressed: to know what it would cost.
+    Nothing(Box<Nothing>),
 }
 
 impl Sink {
@@ -41,6 +44,7 @@ impl Sink {
         match self {
             Self::File(writer) => writer.append(chunk),
             Self::Stdout(stdout) => stdout.append(chunk, patient),
+            Self::Nothing(nothing) => nothing.append(chunk),
         }
     }
 
@@ -49,6 +53,7 @@ impl Sink {
         match self {
             Self::File(writer) => writer.note_lost(place, records, first_ns, last_ns, reason),
             Self::Stdout(stdout) => stdout.note_lost(place, records, first_ns, last_ns, reason),
+            Self::Nothing(_) => {}
         }
     }
 
@@ -60,6 +65,7 @@ impl Sink {
         match self {
             Self::File(writer) => writer.tick(now),
             Self::Stdout(stdout) => stdout.tick(now),
+            Self::Nothing(_) => Ok(()),
         }
     }
 
@@ -69,6 +75,7 @@ impl Sink {
         match self {
             Self::File(writer) => writer.deadline(),
             Self::Stdout(stdout) => stdout.deadline(),
+            Self::Nothing(_) => None,
         }
     }
 
@@ -78,6 +85,7 @@ impl Sink {
         match self {
             Self::File(writer) => writer.spec(),
             Self::Stdout(stdout) => stdout.spec(),
+            Self::Nothing(nothing) => nothing.spec(),
         }
     }
 
@@ -87,6 +95,7 @@ impl Sink {
         match self {
             Self::File(writer) => writer.trouble(),
             Self::Stdout(stdout) => stdout.trouble(),
+            Self::Nothing(_) => None,
         }
     }
 
@@ -98,6 +107,7 @@ impl Sink {
         match self {
             Self::File(writer) => writer.gone(reason),
             Self::Stdout(stdout) => stdout.gone(reason),
+            Self::Nothing(_) => Ok(()),
         }
     }
 
@@ -109,6 +119,7 @@ impl Sink {
         match self {
             Self::File(writer) => writer.close().map(|closed| closed.path),
             Self::Stdout(stdout) => stdout.close(patient).map(|()| None),
+            Self::Nothing(nothing) => nothing.close().map(|()| None),
         }
     }
 
@@ -119,7 +130,7 @@ impl Sink {
     pub fn clear(&mut self) -> Result<u64, Error> {
         match self {
             Self::File(writer) => writer.clear(),
-            Self::Stdout(_) => Ok(0),
+            Self::Stdout(_) | Self::Nothing(_) => Ok(0),
         }
     }
 
@@ -128,6 +139,7 @@ impl Sink {
         match self {
             Self::File(writer) => writer.take_written(),
             Self::Stdout(stdout) => stdout.take_written(),
+            Self::Nothing(nothing) => nothing.take_written(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use flowlog_user::read::{Layout, Output};
 use flowlog_user::write::{Extent, Show};
@@ -18,6 +18,7 @@ use jiff::SignedDuration;
 use super::attach::AttachArgs;
 use super::flags::LiveFilterArgs;
 use super::logging::Voice;
+use super::session::block_on;
 use super::style::StyleArgs;
 use super::{CaptureArgs, duration};
 
@@ -106,14 +107,7 @@ pub(crate) fn observe(arguments: &ObserveArgs) -> anyhow::Result<ExitCode> {
         write!(stdout(), "{text}")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let outcome = runtime.block_on(watch::watch(arguments, task));
-    // Not waiting for a thread that a second signal gave up.
-    runtime.shutdown_background();
-    outcome
+    block_on(watch::watch(arguments, task))
 }
 
 impl ObserveArgs {

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use flowlog_user::metrics::{Sent, Tally, TaskCounters};
 use flowlog_user::server::ledger::Books;
 
-use super::watch::{Session, say};
+use super::watch::{Known, say};
 use crate::cli::data_plane::Done;
 use crate::cli::summary::{bytes, closing, count};
 
@@ -15,13 +16,12 @@ use crate::cli::summary::{bytes, closing, count};
 const PAIRS: usize = 10;
 
 /// Prints the summary on stderr. A reader of stdout that is gone is no failure.
-pub(super) fn print(session: &Session, done: Done) -> anyhow::Result<ExitCode> {
+pub(super) fn print(known: &Known, done: Done, took: Duration) -> anyhow::Result<ExitCode> {
     let Done { capture, decode, error, .. } = done;
-    let seconds = session.began.elapsed().as_secs_f64();
-    let tasks = vec![("observed".into(), Arc::clone(&session.counters))];
+    let tasks = vec![("observed".into(), Arc::clone(&known.counters))];
     let books = Books { capture, decode, recorded: None, tasks };
-    let tally = session.tally.lock().unwrap_or_else(PoisonError::into_inner);
-    say(text(&books, &tally, &session.counters, seconds).trim_end());
+    let tally = known.tally.lock().unwrap_or_else(PoisonError::into_inner);
+    say(text(&books, &tally, &known.counters, took.as_secs_f64()).trim_end());
     match error {
         Some(error) => Err(error.context("stopped early")),
         None => Ok(ExitCode::SUCCESS),
