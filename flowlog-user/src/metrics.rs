@@ -47,6 +47,11 @@ impl Gauge {
         self.0.fetch_sub(n, Ordering::Relaxed);
     }
 
+    /// Makes it this amount.
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+
     /// The amount now.
     #[must_use]
     pub fn get(&self) -> u64 {
@@ -65,6 +70,8 @@ pub struct TaskCounters {
     pub not_matched: Counter,
     /// In a file: handed to the kernel by a successful write.
     pub written: Counter,
+    /// When the last of them was (nanoseconds since the Unix epoch); 0 before the first.
+    pub written_last_ns: Gauge,
     /// Bytes of the same before compression.
     pub written_bytes: Counter,
     /// Bytes on disk.

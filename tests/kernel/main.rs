@@ -9,6 +9,7 @@ mod arrivals;
 mod bad_input;
 mod confined;
 mod counting;
+mod demo;
 mod draining;
 mod end_to_end;
 mod estimating;

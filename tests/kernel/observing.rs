@@ -85,7 +85,7 @@ fn the_task_that_is_printed_takes_what_was_shown() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let logs = folder.path().join("logs");
     std::fs::create_dir(&logs)?;
-    let flags = ["--protocol", "tcp", "--to-port", "8080", "--not", "--from-ip", FAR, "-o", "json"];
+    let flags = ["--protocol", "tcp", "--port", "8080", "--not", "--from-ip", FAR, "-o", "json"];
     let printed = Command::new(binary()).arg("observe").args(flags).arg("--print-task").output()?;
     ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     let text = String::from_utf8(printed.stdout)?;

@@ -83,6 +83,10 @@ fn the_metrics_say_what_the_interface_and_the_file_say() -> Result<()> {
         Ok(of("flowlog_task_written_records_total{task=\"all\"}") >= 4.0)
     })?;
 
+    let at = of("flowlog_task_last_record_timestamp_seconds{task=\"all\"}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs_f64();
+    assert!((0.0..60.0).contains(&(now - at)), "{at} is not just before {now}");
+
     let answer = status(folder.path())?;
     let said = String::from_utf8_lossy(&answer.stdout).into_owned();
     assert!(answer.status.success(), "{said}");
@@ -119,6 +123,32 @@ fn a_refused_file_is_told_and_leaves_the_node_ready() -> Result<()> {
     assert_eq!(ask_tcp(&pair, "/readyz")?.0, 200);
     let page = series(&ask(folder.path(), "/metrics")?.1);
     assert_eq!(page.get("flowlog_task_changes_total{op=\"failure\"}"), Some(&1.0));
+    daemon.stop()?.check()
+}
+
+/// A task that asks for what no record has runs, and is not silent about it.
+#[test]
+fn what_no_record_has_is_told_of_the_task_that_asks_for_it() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pair = Pair::new(false)?;
+    let pods = EVERYTHING.replace(
+        "events:",
+        "includeFilters: [{source_pod: [shop/web], destination_port: [\"80\"]}, {dns_query: [x]}]\n    events:",
+    );
+    let daemon = start(&pair, folder.path(), &pods)?;
+    let json: Value = serde_json::from_str(&ask(folder.path(), "/status")?.1)?;
+    let accepted = json
+        .pointer("/tasks/0/conditions")
+        .and_then(Value::as_array)
+        .and_then(|all| all.iter().find(|condition| condition["type"] == "Accepted"))
+        .context("a condition")?;
+    assert_eq!(accepted["status"], true, "{accepted}");
+    assert_eq!(accepted["reason"], "FieldsNotRecorded", "{accepted}");
+    let message = accepted["message"].as_str().context("a message")?;
+    assert!(message.contains("dns_query, source_pod") && !message.contains("port"), "{message}");
+    let page = series(&ask(folder.path(), "/metrics")?.1);
+    assert_eq!(page.get("flowlog_task_unrecorded_fields{task=\"all\"}"), Some(&2.0));
+    assert!(status(folder.path())?.status.success(), "it is healthy all the same");
     daemon.stop()?.check()
 }
 

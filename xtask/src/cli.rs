@@ -5,7 +5,7 @@ use std::fmt;
 
 use anyhow::Result;
 
-use crate::{bench, build, build_ebpf, corpus, dist, run, say, setup, test, tidy, vm};
+use crate::{bench, build, build_ebpf, corpus, demo, dist, run, say, setup, test, tidy, vm};
 
 /// One command: its name, what the overview says, its own help and what runs it.
 pub(crate) struct Command {
@@ -32,6 +32,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     dist::COMMAND,
     tidy::COMMAND,
     test::CI_COMMAND,
+    demo::COMMAND,
 ];
 
 /// The command line cannot be understood: exit code 2.
@@ -98,7 +99,8 @@ fn unknown(name: &str) -> Usage {
 
 fn overview() -> String {
     let mut text = String::from("flowlog's developer commands\n\nusage: cargo xtask <command> [options]\n\n");
-    for command in COMMANDS {
+    // One without a word about itself is a part of another.
+    for command in COMMANDS.iter().filter(|command| !command.about.is_empty()) {
         text.push_str(&format!("  {:<12} {}\n", command.name, command.about));
     }
     text.push_str(

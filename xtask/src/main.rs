@@ -12,6 +12,7 @@ mod cli;
 mod corpus;
 mod counts;
 mod cross;
+mod demo;
 mod dist;
 mod packages;
 mod python;

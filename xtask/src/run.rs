@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use anyhow::{Result, bail};
 
 use crate::build::Profile;
-use crate::{build, build_ebpf, cli, say, setup, system};
+use crate::{build, build_ebpf, cli, demo, say, setup, system};
 
 const TASKS: &str = "config/quickstart.yaml";
 
@@ -15,7 +15,9 @@ pub(crate) const COMMAND: cli::Command = cli::Command {
     name: "run",
     about: "set up, build, and log this machine's flows",
     help: "cargo xtask run: set up, build, and log the flows of this machine's interfaces\n\n\
-           usage: cargo xtask run [--yes] [-- flowlog's arguments]\n\n  \
+           usage: cargo xtask run [--yes] [--demo | -- flowlog's arguments]\n\n  \
+           --demo    instead: a node with two pods in network namespaces, a small workload, three tasks on it, a\n            \
+           change while they run, and what landed where; half a minute, touches no network of yours\n  \
            --yes     do not ask before system packages are installed\n  \
            -- ARGS   handed to `flowlog run`, such as `-- --interface eth0 --for 30s`\n\n\
            Starts `flowlog run --tasks config/quickstart.yaml --live` as root (through sudo if need be: only for this\n\
@@ -27,9 +29,11 @@ pub(crate) const COMMAND: cli::Command = cli::Command {
 fn main(mut args: lexopt::Parser) -> Result<()> {
     let mut options = setup::Options::default();
     let mut passed: Vec<OsString> = Vec::new();
+    let mut demo = false;
     while let Some(arg) = args.next()? {
         match arg {
             lexopt::Arg::Long("yes") | lexopt::Arg::Short('y') => options.yes = true,
+            lexopt::Arg::Long("demo") => demo = true,
             // lexopt hands over what stands after `--` as values.
             lexopt::Arg::Value(value) => passed.push(value),
             other => return Err(cli::unexpected("run", &other)),
@@ -46,6 +50,9 @@ fn main(mut args: lexopt::Parser) -> Result<()> {
     say::step("building the eBPF object");
     build_ebpf::build(&toolchain)?;
     let flowlog = build::daemon(Profile::Quick)?;
+    if demo {
+        return demo::start(&flowlog, options.yes);
+    }
 
     let mut words: Vec<OsString> = vec!["run".into()];
     let own_tasks =

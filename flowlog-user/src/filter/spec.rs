@@ -171,6 +171,17 @@ impl Spec {
         }
     }
 
+    /// Fields of filters that ask for what no record of ours has; each once.
+    #[must_use]
+    pub fn unrecorded(&self) -> Vec<&'static str> {
+        let filters = self.include.iter().chain(&self.exclude);
+        let matchers = filters.flat_map(|filter| &filter.0).filter(|matcher| !matcher.is_recorded());
+        let mut fields: Vec<_> = matchers.map(Matcher::field).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
+
     /// What is asked of pools that none of their flows can have: warnings.
     #[must_use]
     pub fn vain(&self, pools: &Pools) -> Vec<Problem> {

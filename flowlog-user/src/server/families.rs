@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use super::board::{Board, View};
 use super::ledger::Amount;
 use super::process::Process;
-use super::tasks::TaskState;
+use super::tasks::{TaskState, TaskStates};
 use crate::capture::live::InterfaceState;
 use crate::metrics::TaskCounters;
 use crate::record::Role;
@@ -125,6 +126,15 @@ const TASKS: &[TaskFamily] = &[
     }),
 ];
 
+fn written_last(states: &TaskStates) -> Vec<Sample> {
+    let at = |state: &TaskState| state.counters.as_ref().map(|counters| counters.written_last_ns.get());
+    states
+        .iter()
+        .filter_map(|(task, state)| Some((vec![("task", task.clone())], at(state).filter(|at| *at > 0)?)))
+        .map(|(label, ns)| (label, Duration::from_nanos(ns).as_secs_f64()))
+        .collect()
+}
+
 fn tasks(board: &Board) -> Vec<Family> {
     let states = board.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let label = |name: &str| vec![("task", name.to_owned())];
@@ -143,6 +153,18 @@ fn tasks(board: &Board) -> Vec<Family> {
             Kind::Gauge,
             "1 while the task cannot write, though it should; `flowlog status` says why.",
             each(&|state| f64::from(state.trouble().is_some())),
+        ),
+        family(
+            "flowlog_task_unrecorded_fields",
+            Kind::Gauge,
+            "Fields of the task's filters that ask for what no record has, such as names of pods.",
+            each(&|state| u32::try_from(state.unrecorded()).map_or(f64::MAX, f64::from)),
+        ),
+        family(
+            "flowlog_task_last_record_timestamp_seconds",
+            Kind::Gauge,
+            "When the task's last record was written, Unix time; none before the first.",
+            written_last(&states),
         ),
     ];
     for &(name, kind, help, value) in TASKS {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::clock::{monotonic_ns, rfc3339};
 use crate::config::{Config, Form, Hash};
+use crate::filter::NOT_RECORDED;
 use crate::metrics::TaskCounters;
 use crate::task::{Condition, ConditionKind, Conditions, Phase, Spec};
 
@@ -79,7 +80,10 @@ impl TaskStates {
             let set = &mut state.conditions;
             match config.rejected(&task.file) {
                 None => match config.refused(name, &task.file) {
-                    None => set.set(ConditionKind::Accepted, true, "Valid", "", now_ns),
+                    None => {
+                        let (reason, message) = accepted(&state.spec);
+                        set.set(ConditionKind::Accepted, true, reason, &message, now_ns);
+                    }
                     Some(problems) => {
                         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
                         set.set(ConditionKind::Accepted, false, "Refused", &lines.join("\n"), now_ns);
@@ -159,6 +163,12 @@ impl TaskState {
         Some(format!("{}: {}", condition.reason, condition.message.lines().next().unwrap_or_default()))
     }
 
+    /// How many fields of its filters ask for what no record has.
+    #[must_use]
+    pub fn unrecorded(&self) -> usize {
+        self.spec.filter.unrecorded().len()
+    }
+
     /// Why it cannot write at the moment, though it should.
     #[must_use]
     pub fn trouble(&self) -> Option<Arc<str>> {
@@ -174,6 +184,14 @@ impl TaskState {
             .collect();
         json!({ "task": name, "file": &*self.file, "hash": self.hash.map(|hash| hash.to_string()),
             "form": self.form.name(), "path": self.path, "conditions": conditions })
+    }
+}
+
+/// Why a task is in force, and what there is to say of that.
+fn accepted(spec: &Spec) -> (&'static str, String) {
+    match spec.filter.unrecorded().as_slice() {
+        [] => ("Valid", String::new()),
+        fields => ("FieldsNotRecorded", format!("{NOT_RECORDED} what these ask for: {}", fields.join(", "))),
     }
 }
 

@@ -169,6 +169,9 @@ impl Desk {
         let Ok(writer) = &mut self.writer else { return };
         let (written, counters) = (writer.take_written(), &self.shared.counters);
         counters.written.add(written.records);
+        if written.records > 0 {
+            counters.written_last_ns.set(u64::try_from(wall_ns()).unwrap_or(0));
+        }
         counters.written_bytes.add(written.bytes);
         counters.disk_bytes.add(written.disk_bytes);
         counters.dropped_write_error.add(written.lost);
