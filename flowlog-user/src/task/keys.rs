@@ -88,13 +88,13 @@ pub const KEYS: &[Key] = &[
         "fileMaxSizeMb",
         Shape::Integer(0, SIZE_MB_MAX),
         "10",
-        "MiB on disk after which a file is finished",
+        "MiB on disk after which a file is finished; 0 is 10, as with Hubble",
     ),
     hubbles(
         "fileMaxBackups",
         Shape::Integer(0, BACKUPS_MAX),
         "5",
-        "how many times `fileMaxSizeMb` finished files may take",
+        "how many times `fileMaxSizeMb` finished files may take; 0 is 5, as with Hubble",
     ),
     hubbles(
         "fileCompress",
@@ -116,7 +116,12 @@ pub const KEYS: &[Key] = &[
         "1; 6 for gzip",
         "level of zstd, or up to 9 of gzip",
     ),
-    ours("fileRotationInterval", Shape::Duration, "never", "time after which a file is finished"),
+    ours(
+        "fileRotationInterval",
+        Shape::Duration,
+        "never",
+        "time after which a file is finished, while a daemon writes it (`replay` goes by size alone)",
+    ),
     ours(
         "fileRotationAligned",
         Shape::Boolean,
