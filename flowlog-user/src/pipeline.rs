@@ -11,7 +11,6 @@ mod seated;
 mod stage;
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -450,13 +449,8 @@ fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<
     let (running, salvaged) = Running::start(&spec.file, roots, counters)?;
     if let Some(salvaged) = salvaged {
         tracing::warn!(task = %spec.name, file = %salvaged.path.display(), records = salvaged.records,
-            damaged = salvaged.damaged, "an earlier process did not close its file; it was finished for it");
+            damaged = salvaged.damaged, what = salvaged.what, "something was in the live file's place");
+        crate::task::note_salvaged(running.counters(), &salvaged);
     }
     Ok(running)
-}
-
-/// Where each finished task's last file is.
-#[must_use]
-pub fn files(finished: &[Finished]) -> Vec<PathBuf> {
-    finished.iter().filter_map(|task| task.last_file.clone()).collect()
 }

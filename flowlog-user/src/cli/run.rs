@@ -14,7 +14,7 @@ use flowlog_user::capture::live::{self, Live};
 use flowlog_user::clock::wall_ns;
 use flowlog_user::config::Sources;
 use flowlog_user::enrich::Enricher;
-use flowlog_user::pipeline::{Pipeline, files};
+use flowlog_user::pipeline::Pipeline;
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::board::{Board, Facts};
 use flowlog_user::server::ledger::Books;
@@ -328,9 +328,11 @@ fn report(done: Done, output: Format) -> anyhow::Result<ExitCode> {
         recorded: None,
         tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
     };
-    summary::print(&books, &finished, &files(&finished), output)?;
+    summary::print(&books, &finished, output)?;
     match error {
         Some(error) => Err(error.context("stopped early")),
+        // Of what was dropped while it ran the log tells; a stop that could not write everything is a failure.
+        None if finished.iter().any(|task| task.failed.is_some()) => Ok(ExitCode::FAILURE),
         None => Ok(ExitCode::SUCCESS),
     }
 }

@@ -152,7 +152,7 @@ fn task(name: &str, state: &TaskState, started_ns: i64, now_ns: i64) -> Value {
         "start": spec.start.map(|at| at.to_string()),
         "end": spec.end.map(|at| at.to_string()),
         "disk_used_bytes": used_bytes(spec),
-        "disk_limit_bytes": Some(spec.file.total_bytes_max).filter(|max| *max != u64::MAX),
+        "disk_limit_bytes": Some(spec.file.total_bytes_max).filter(|max| *max != u64::MAX && !spec.file.is_stdout()),
     });
     if let (Some(more), Some(counters)) = (more.as_object_mut(), &state.counters) {
         let disk = counters.disk_bytes.get();
