@@ -334,3 +334,13 @@ impl Live {
 pub fn interfaces(options: &Options) -> Result<Vec<InterfaceState>, Error> {
     states::preview(options)
 }
+
+/// Packets, received and sent, that each interface of this namespace has counted by itself, with its name, by index.
+/// Needs no privilege.
+///
+/// # Errors
+///
+/// When netlink fails.
+pub fn passed() -> Result<BTreeMap<u32, (String, u64)>, Error> {
+    states::passed()
+}
