@@ -115,7 +115,15 @@ pub fn add(entry: &mut FlowEntry, direction: usize, packet: &Packet, sight: &Sig
 #[inline(always)]
 pub fn add_with<A: Add>(entry: &mut FlowEntry, direction: usize, packet: &Packet, sight: &Sight) {
     cross(entry, sight.ifindex);
-    let side = of_mut(&mut entry.directions, direction);
+    add_side::<A>(of_mut(&mut entry.directions, direction), packet, sight);
+    if packet.protocol == protocol::TCP && packet.tcp_flags & HANDSHAKE == tcp::SYN | tcp::ACK {
+        note_rtt(entry, direction, sight.now_ns);
+    }
+}
+
+/// The part of [`add_with`] that concerns one direction alone.
+#[inline(always)]
+pub fn add_side<A: Add>(side: &mut Direction, packet: &Packet, sight: &Sight) {
     if side.ifindex == 0 {
         side.hook = sight.hook;
         if packet.protocol != protocol::TCP {
@@ -137,9 +145,6 @@ pub fn add_with<A: Add>(entry: &mut FlowEntry, direction: usize, packet: &Packet
     }
     A::add(&mut side.packets, sight.packets);
     A::add(&mut side.bytes, sight.bytes);
-    if packet.protocol == protocol::TCP && packet.tcp_flags & HANDSHAKE == tcp::SYN | tcp::ACK {
-        note_rtt(entry, direction, sight.now_ns);
-    }
 }
 
 /// The flags that tell a SYN and a SYN-ACK from all else.
