@@ -105,6 +105,9 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         match captured {
             Captured::Bytes(bytes) => decoder.bytes(bytes, Clock::wall(), &mut flows),
             Captured::End(report, reason) => decoder.end(report, reason, Clock::wall(), &mut flows),
+            Captured::Drop(drop) => {
+                decoder.dropped(&drop.report, drop.direction, drop.dropped, Clock::wall(), &mut flows);
+            }
         }
         if flows.iter().map(Vec::len).sum::<usize>() >= BATCH_FLOWS {
             let full = std::mem::replace(&mut flows, decoder.flows());

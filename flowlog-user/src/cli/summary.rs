@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{Write, stderr, stdout};
 
-use flowlog_user::server::ledger::{Books, Sum};
+use flowlog_user::server::ledger::{Books, Sum, drops_by_outcome};
 use flowlog_user::task::Finished;
 use flowlog_user::write::Files;
 
@@ -81,6 +81,21 @@ fn captured(text: &mut String, books: &Books) {
             "{} packets, {} of connections that no task wants",
             count(rejected.packets),
             bytes(rejected.bytes)
+        );
+    }
+    let drops = &books.capture.drops;
+    if drops.counters.seen > 0 {
+        let outcomes = drops_by_outcome(drops);
+        let lost = outcomes.iter().filter(|(name, _)| name.starts_with("lost"));
+        let _ = writeln!(
+            text,
+            "{} dropped by the kernel in {} drops; {} drops of no task, {} no IP, {} not understood, {} lost",
+            count(drops.counters.added_packets),
+            count(drops.counters.added),
+            count(drops.counters.rejected),
+            count(drops.counters.not_ip),
+            count(drops.counters.unparsed),
+            count(lost.map(|(_, n)| n).sum()),
         );
     }
     for (reason, n) in books.capture.reasons.iter().filter(|(_, n)| *n > 0) {

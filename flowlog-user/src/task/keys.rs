@@ -145,9 +145,9 @@ pub const KEYS: &[Key] = &[
     ours("start", Shape::Moment, "at once", "nothing is written before this moment"),
     ours(
         "events",
-        Shape::List(&Shape::Words(&["start", "update", "end"])),
-        "all",
-        "at which events records are written",
+        Shape::List(&Shape::Words(&["start", "update", "end", "drop"])),
+        "`start`, `update`, `end`",
+        "at which events records are written; `drop`: also what the kernel drops",
     ),
     ours("updateInterval", Shape::Duration, "`--active-timeout`", "time between two updates of a connection"),
     ours("rateLimit", Shape::Integer(1, RATE_MAX), "none", "records a second that are written at most"),

@@ -55,7 +55,7 @@ impl Plan {
 pub fn rules<'a>(tasks: impl IntoIterator<Item = &'a Spec>) -> Rules {
     let mut rules = Rules::default();
     for task in tasks {
-        task.filter.lower(&mut rules);
+        task.filter.lower(task.drops, &mut rules);
     }
     rules
 }
