@@ -11,6 +11,8 @@ mod confined;
 mod counting;
 mod demo;
 mod draining;
+mod dropping;
+mod drops;
 mod end_to_end;
 mod estimating;
 mod fragments;

@@ -337,6 +337,15 @@ impl Capture {
     /// counted and not yet reported is divided by a look at its table.
     fn obey(&mut self) -> Result<(), live::Error> {
         while let Ok(command) = self.commands.try_recv() {
+            // What was dropped before the change is for the tasks before it.
+            let mut out = self.decoder.flows();
+            let (decoder, clock) = (&mut self.decoder, self.clock);
+            self.live.flush_drops(&mut |captured| {
+                if let Captured::Drop(drop) = captured {
+                    decoder.dropped(&drop.report, drop.direction, drop.dropped, clock, &mut out);
+                }
+            })?;
+            self.hand_on(&mut out);
             self.live.widen_rules(&command.widened)?;
             let mut last = self.decoder.flows();
             let Change { leaving, moving, joining, .. } = command.change;
@@ -460,11 +469,13 @@ fn feed<'a>(
             match &captured {
                 Captured::Bytes(bytes) => watcher.bytes(bytes),
                 Captured::End(report, _) => watcher.end(report),
+                Captured::Drop(_) => {}
             }
         }
         match captured {
             Captured::Bytes(bytes) => decoder.bytes(bytes, clock, out),
             Captured::End(report, reason) => decoder.end(report, reason, clock, out),
+            Captured::Drop(drop) => decoder.dropped(&drop.report, drop.direction, drop.dropped, clock, out),
         }
         if out.iter().map(Vec::len).sum::<usize>() >= BATCH_FLOWS {
             let flows = std::mem::replace(out, decoder.flows());

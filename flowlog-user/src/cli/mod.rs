@@ -3,6 +3,7 @@
 //! In: arguments. Out: calls into the library, text for people, exit codes. What never happens here: anything the
 //! library could do.
 
+mod absence;
 mod attach;
 pub(crate) mod cat;
 pub(crate) mod check;

@@ -14,7 +14,7 @@ use flowlog_user::capture::live::{self, Live};
 use flowlog_user::clock::wall_ns;
 use flowlog_user::config::Sources;
 use flowlog_user::enrich::Enricher;
-use flowlog_user::pipeline::{Pipeline, files};
+use flowlog_user::pipeline::Pipeline;
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::board::{Board, Facts};
 use flowlog_user::server::ledger::Books;
@@ -31,7 +31,7 @@ use super::reload::Reload;
 use super::serve::ServeArgs;
 use super::session::block_on;
 use super::triggers::Triggers;
-use super::{Format, NodeArgs, confine, logging, memory, summary, systemd, tasks};
+use super::{Format, NodeArgs, absence, confine, logging, memory, summary, systemd, tasks};
 
 /// How long a stop may take before another signal cuts it short.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -178,6 +178,7 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let enricher = Enricher::new(arguments.node.capture.cluster_cidr.clone());
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
     let sources = Sources { log_root: arguments.log_root.first().cloned(), ..arguments.node.sources() };
+    let kept = state.clone().filter(|_| arguments.pin.is_none());
     let (mut reload, built) =
         Reload::start(sources, roots, state, active_ns, &mut pipeline, Arc::clone(&board))?;
     let options = options(arguments, reload.rules(), only);
@@ -200,6 +201,9 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let waker = live.waker();
     reload.connect(commands, waker.clone(), Arc::clone(&control));
     announce(&live, built.counters.len());
+    if let Some(earlier) = kept.as_deref().and_then(|kept| absence::since(kept, &live.interfaces())) {
+        pipeline.note_lost(&earlier);
+    }
     if arguments.live {
         say_where(&reload.files());
     }
@@ -212,9 +216,14 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     systemd::ready();
     serve(arguments, &control, &mut triggers, &mut reload, [&mut interrupt, &mut terminate]).await;
     systemd::stopping();
+    let stopped = absence::now();
     control.stop.store(true, Ordering::Relaxed);
     waker.wake();
-    stop(plane, reload, arguments.output).await
+    let outcome = stop(plane, reload, arguments.output).await;
+    if let (Some(kept), Some(stopped)) = (&kept, &stopped) {
+        absence::note(kept, stopped);
+    }
+    outcome
 }
 
 /// Takes changes of the tasks and shows what is seen, until somebody or something says stop.
@@ -328,9 +337,11 @@ fn report(done: Done, output: Format) -> anyhow::Result<ExitCode> {
         recorded: None,
         tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
     };
-    summary::print(&books, &finished, &files(&finished), output)?;
+    summary::print(&books, &finished, output)?;
     match error {
         Some(error) => Err(error.context("stopped early")),
+        // Of what was dropped while it ran the log tells; a stop that could not write everything is a failure.
+        None if finished.iter().any(|task| task.failed.is_some()) => Ok(ExitCode::FAILURE),
         None => Ok(ExitCode::SUCCESS),
     }
 }

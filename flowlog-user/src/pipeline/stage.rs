@@ -234,9 +234,9 @@ impl Stage {
 
     /// Every task that has stopped while others ran; waits for those that are still closing.
     #[must_use]
-    pub fn finish(mut self) -> Vec<Finished> {
+    pub fn finish(&mut self) -> Vec<Finished> {
         self.finished.extend(self.closing.drain(..).map(|(_, closing)| closing.wait()));
-        self.finished
+        std::mem::take(&mut self.finished)
     }
 
     fn open(&mut self, spec: &Spec) -> Result<Running, Error> {

@@ -27,6 +27,10 @@ pub struct Measured<'a> {
     pub vlan: Option<u64>,
     pub inner_vlan: Option<u64>,
     pub tunnel: Option<TunnelKind>,
+    pub drop_reason: Option<Cow<'a, str>>,
+    pub drop_location: Option<Cow<'a, str>>,
+    pub drop_netns: Option<u64>,
+    pub drop_interface: Option<Cow<'a, str>>,
     /// Of records that are sums of others; the rest is what only these have.
     pub overflow: bool,
     pub connections: Option<u64>,
@@ -89,6 +93,8 @@ impl<'a> FromIterator<Cow<'a, str>> for Names<'a> {
 pub enum Entry<'a> {
     /// A name of ours, which needs no escapes.
     Text(&'static str),
+    /// A name of others.
+    Foreign(&'a str),
     /// A number.
     Number(u64),
     /// Nanoseconds since the Unix epoch.
@@ -126,13 +132,31 @@ pub mod number {
     pub const CONNECTIONS: u32 = 20;
     pub const DUPLICATE_PACKETS: u32 = 21;
     pub const DUPLICATE_BYTES: u32 = 22;
+    pub const DROP_REASON: u32 = 23;
+    pub const DROP_LOCATION: u32 = 24;
+    pub const DROP_NETNS: u32 = 25;
+    pub const DROP_INTERFACE: u32 = 26;
+}
+
+/// The column of a key, which has the unit in its name, or another one than Hubble's field of the same name.
+#[must_use]
+pub fn column_of(key: &str) -> &str {
+    match key {
+        "rtt" => "rtt_ns",
+        "drop_reason" => "kernel_drop_reason",
+        key => key,
+    }
 }
 
 impl<'a> Measured<'a> {
     /// Of a flow, as far as the mask keeps it. Allocates only where more than one interface was crossed.
     #[must_use]
-    pub fn of(flow: &Flow, node: &'a Node, mask: &Mask) -> Self {
+    pub fn of(flow: &'a Flow, node: &'a Node, mask: &Mask) -> Self {
         let keep = |field| mask.keep.has(field);
+        let said = |text: &'a str, field| {
+            Some(text).filter(|text| !text.is_empty() && keep(field)).map(Cow::Borrowed)
+        };
+        let dropped = flow.dropped.as_ref();
         let [vlan, inner_vlan] = flow.vlans;
         Self {
             event: keep(Field::ExtensionsEvent).then_some(flow.event),
@@ -157,6 +181,13 @@ impl<'a> Measured<'a> {
             vlan: (vlan != 0 && keep(Field::ExtensionsVlan)).then_some(vlan.into()),
             inner_vlan: (inner_vlan != 0 && keep(Field::ExtensionsInnerVlan)).then_some(inner_vlan.into()),
             tunnel: flow.tunnel.map(|tunnel| tunnel.kind).filter(|_| keep(Field::ExtensionsTunnel)),
+            drop_reason: dropped.and_then(|of| said(&of.kind.reason, Field::ExtensionsDropReason)),
+            drop_location: dropped.and_then(|of| said(&of.kind.location, Field::ExtensionsDropLocation)),
+            drop_netns: dropped
+                .map(|of| of.netns.into())
+                .filter(|netns| *netns != 0 && keep(Field::ExtensionsDropNetns)),
+            drop_interface: dropped
+                .and_then(|of| said(of.interface.as_str(), Field::ExtensionsDropInterface)),
             ..Self::default()
         }
     }
@@ -187,6 +218,10 @@ impl<'a> Measured<'a> {
             ("vlan", self.vlan.map(Entry::Number)),
             ("inner_vlan", self.inner_vlan.map(Entry::Number)),
             ("tunnel", self.tunnel.map(|kind| Entry::Text(kind.name()))),
+            ("drop_reason", self.drop_reason.as_deref().map(Entry::Foreign)),
+            ("drop_location", self.drop_location.as_deref().map(Entry::Foreign)),
+            ("drop_netns", self.drop_netns.map(Entry::Number)),
+            ("drop_interface", self.drop_interface.as_deref().map(Entry::Foreign)),
         ];
         entries.into_iter().filter_map(|(key, entry)| Some((key, entry?)))
     }
@@ -196,7 +231,7 @@ impl<'a> Measured<'a> {
     pub fn to_json(&self) -> Json {
         let text = |text: &str| Json::Text(text.into());
         let json = |entry| match entry {
-            Entry::Text(name) => text(name),
+            Entry::Text(name) | Entry::Foreign(name) => text(name),
             Entry::Number(number) => Json::Unsigned(number),
             Entry::Time(ns) => text(&rfc3339(ns)),
             Entry::Yes => Json::Bool(true),
@@ -248,6 +283,10 @@ impl<'a> Measured<'a> {
             vlan: number("vlan"),
             inner_vlan: number("inner_vlan"),
             tunnel: text("tunnel").and_then(TunnelKind::from_name),
+            drop_reason: text("drop_reason").map(Cow::Borrowed),
+            drop_location: text("drop_location").map(Cow::Borrowed),
+            drop_netns: number("drop_netns"),
+            drop_interface: text("drop_interface").map(Cow::Borrowed),
             overflow: json.get("overflow").is_some(),
             connections: number("connections"),
             duplicate_packets: number("duplicate_packets"),

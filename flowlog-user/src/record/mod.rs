@@ -11,6 +11,7 @@ mod aggregate;
 pub mod columns;
 pub mod container;
 mod derived;
+mod drops;
 mod facts;
 pub mod fields;
 mod flow;
@@ -33,7 +34,8 @@ mod uuid;
 
 pub use addresses::AddressSet;
 pub use aggregate::Aggregate;
-pub use derived::{EVENT_TYPE_TRACE, IpVersion, VERDICT_FORWARDED};
+pub use derived::{EVENT_TYPE_DROP, EVENT_TYPE_TRACE, IpVersion, VERDICT_DROPPED, VERDICT_FORWARDED};
+pub use drops::{DropKind, Dropped, ForeignName};
 pub use facts::{Address, Counters, End, EventKind, Facts, Layer, Seen, Texts};
 pub use flow::{EndReason, Event, Flow, Hook, Identity, Joined, L4, TrafficDirection, Tunnel, TunnelKind};
 pub use flow_message::flow_message;

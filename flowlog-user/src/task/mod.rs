@@ -23,6 +23,7 @@ pub use aggregation::Aggregation;
 pub use aggregator::Aggregator;
 pub use cadence::{Cadence, Events};
 pub use condition::{Condition, ConditionKind, Conditions};
+pub(crate) use desk::note_salvaged;
 pub use keys::{KEYS, Key, is_hubbles_key, is_own_key};
 pub use memory::Memory;
 pub use plan::{Claims, Plan, Planned, rules};

@@ -1,5 +1,7 @@
+use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, mkdir, mkdirat, open, openat2};
@@ -78,12 +80,25 @@ impl Roots {
             other => failed(other.into()),
         })?;
         let root = (root_path.clone(), root.try_clone().map_err(failed)?);
-        Ok((Folder { fd, path: at.clone(), task: task.into(), root, below: parent.into() }, name.into()))
+        let (task, node) = (task.into(), self.node.clone());
+        Ok((Folder { fd, path: at.clone(), task, node, root, below: parent.into() }, name.into()))
     }
 
     fn list(&self) -> String {
         self.dirs.iter().map(|(path, _)| path.display().to_string()).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Creates a folder and those above it that are missing (0750).
+///
+/// # Errors
+/// One cannot be created, or is no folder.
+pub fn create_folders(dir: &Path) -> Result<(), Error> {
+    let create = || {
+        DirBuilder::new().recursive(true).mode(0o750).create(dir)?;
+        if std::fs::metadata(dir)?.is_dir() { Ok(()) } else { Err(Errno::NOTDIR.into()) }
+    };
+    create().map_err(|source: io::Error| Error::Folder { path: dir.into(), source })
 }
 
 pub(super) fn open_root(dir: &Path) -> Result<(PathBuf, OwnedFd), Error> {

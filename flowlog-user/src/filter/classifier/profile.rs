@@ -17,6 +17,8 @@ const WORDS_MAX: usize = 1 << 20;
 pub(super) struct Profiles {
     /// Each key's profile, from 1.
     numbers: Paged,
+    /// The same of drops, by Hubble's number of their reason too: there are few records of them.
+    dropped: HashMap<(u16, i32), u32>,
     /// Profiles by the predicates that hold.
     known: HashMap<Box<[u64]>, u32>,
     /// The same predicates, as bits.
@@ -27,7 +29,7 @@ pub(super) struct Profiles {
     node: String,
 }
 
-/// Everything of a flow that decides about such predicates.
+/// Everything of a flow that decides about such predicates, but for why it was dropped.
 pub(super) fn key(flow: &Flow, with_flags: bool) -> u16 {
     let (l4, flags) = match flow.l4 {
         L4::Other => (0, 0),
@@ -67,7 +69,12 @@ impl Profiles {
     /// The profile of a flow.
     pub(super) fn of(&mut self, compiled: &Compiled, flow: &Flow, node: &Node) -> u32 {
         let key = key(flow, compiled.asks_flags);
-        if let Some(number) = self.numbers.get(key).checked_sub(1) {
+        let reason = flow.dropped.map(|dropped| (key, dropped.kind.hubble));
+        let known = match reason {
+            Some(reason) => self.dropped.get(&reason).copied(),
+            None => self.numbers.get(key).checked_sub(1),
+        };
+        if let Some(number) = known {
             return number;
         }
         let bits = evaluate(&compiled.profile, &Seen { flow, node }).into_boxed_slice();
@@ -75,7 +82,10 @@ impl Profiles {
             Some(number) => *number,
             None => self.add(compiled, bits),
         };
-        self.numbers.set(key, number + 1);
+        match reason {
+            Some(reason) => drop(self.dropped.insert(reason, number)),
+            None => self.numbers.set(key, number + 1),
+        }
         number
     }
 
@@ -111,6 +121,7 @@ impl Profiles {
 
     fn clear(&mut self) {
         self.numbers.clear();
+        self.dropped.clear();
         self.known.clear();
         (self.bits, self.include, self.exclude) = Default::default();
     }
