@@ -104,7 +104,7 @@ fn a_killed_daemon_leaves_readable_files_and_the_next_one_cleans_up() -> Result<
         ensure!((left > 0) == (*hook == "clsact"), "{hook}: {left} programs are left");
 
         let mut daemon = Daemon::spawn(&pair.near, &tasks, &logs, &["--hook", hook])?;
-        daemon.wait_for("did not close its file")?;
+        daemon.wait_for("was in the live file's place")?;
         daemon.wait_for("\"watching\"")?;
         ensure!(attached(&pair.near)? == 2, "{hook}: stale filters beside ours");
         ping(&pair, FAR, 2)?;
