@@ -57,8 +57,12 @@ impl Audit {
                 self.line("file_rejected", cause, file, *hash, &[("problems", list(problems))]);
             }
             News::Restored { file, hash } => self.line("file_restored", cause, file, Some(*hash), &[]),
-            News::Converted { file, form, hash } => {
-                let more = [("form", form.name().into()), ("to", Form::V1.name().into())];
+            News::Converted { file, form, hash, counts } => {
+                let more = [
+                    ("form", form.name().into()),
+                    ("to", Form::V1.name().into()),
+                    ("counts", (*counts).into()),
+                ];
                 self.line("file_converted", cause, file, Some(*hash), &more);
             }
             News::Noticed { file, warnings, refused } => {

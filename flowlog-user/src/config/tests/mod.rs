@@ -7,6 +7,7 @@ mod golden;
 mod gone_pools;
 mod hubble;
 mod in_pools;
+mod lineage;
 mod migrating;
 mod normal;
 mod owners;

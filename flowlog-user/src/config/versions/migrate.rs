@@ -194,14 +194,9 @@ impl Plans<'_> {
 
     /// `web.yaml` becomes `web.v1.yaml`, beside it, or `web-2.v1.yaml` where that is another file with other tasks.
     fn target(&self, file: &Path) -> Result<PathBuf, Vec<Problem>> {
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let bare = Form::ALL.iter().find_map(|form| stem.strip_suffix(&format!(".{}", form.name())));
-        let (bare, form) = (bare.unwrap_or(&stem), self.to.name());
-        let extension = file.extension().unwrap_or_default().to_string_lossy();
         let mut number = 1;
         loop {
-            let more = if number > 1 { format!("-{number}") } else { String::new() };
-            let target = file.with_file_name(format!("{bare}{more}.{form}.{extension}"));
+            let target = numbered(file, self.to, number);
             number += 1;
             if self.targets.contains(&target) {
                 continue;
@@ -222,6 +217,24 @@ impl Plans<'_> {
             }
         }
     }
+}
+
+/// The name of a file without the ending that a form has in it.
+pub(in crate::config) fn bare_stem(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let bare = Form::ALL.iter().find_map(|form| stem.strip_suffix(&format!(".{}", form.name())));
+    bare.map_or_else(|| stem.clone(), str::to_owned)
+}
+
+/// What a file in this form is called beside another.
+pub(in crate::config) fn migrated(file: &Path, to: Form) -> PathBuf {
+    numbered(file, to, 1)
+}
+
+fn numbered(file: &Path, to: Form, number: usize) -> PathBuf {
+    let more = if number > 1 { format!("-{number}") } else { String::new() };
+    let extension = file.extension().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!("{}{more}.{}.{extension}", bare_stem(file), to.name()))
 }
 
 fn left_out(old: &Spec, other: &Path, new: &Spec) -> String {

@@ -23,8 +23,8 @@ use std::fmt;
 use crate::tree::{Problems, Tree, Value};
 
 pub use mark::Mark;
-pub(super) use migrate::newest;
 pub use migrate::{Migration, Outcome, migrations};
+pub(super) use migrate::{bare_stem, migrated, newest};
 #[cfg(test)]
 pub(super) use text::convert;
 pub(super) use tree::DEFAULT_FOLDER;

@@ -12,6 +12,8 @@ use crate::write::Definition;
 /// An older form of a task that is there in a newer one too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::config) struct Twin {
+    /// The task.
+    pub(in crate::config) task: String,
     /// The older file.
     pub(in crate::config) file: PathBuf,
     /// Its form.
@@ -42,7 +44,7 @@ impl Twin {
                 newer.place.spot()
             ),
         });
-        Self { file, form, difference, warning, needed_for: Vec::new() }
+        Self { task: older.name.clone(), file, form, difference, warning, needed_for: Vec::new() }
     }
 }
 
