@@ -1,6 +1,6 @@
 use crate::{
-    Around, Counters, Direction, DirectionReport, FlowEntry, FlowKey, Groups, Kept, Ledger, Rejected, Report,
-    RuleBase, Told, TunnelRules,
+    Around, Counters, Direction, DirectionReport, DropKey, Drops, FlowEntry, FlowKey, Groups, Kept, Ledger,
+    Places, Rejected, Report, RuleBase, Told, TunnelRules,
 };
 use core::mem::{offset_of, size_of};
 
@@ -54,10 +54,16 @@ pub const LAYOUT_ID: u32 = layout! {
         rejected_packets, rejected_bytes, unparsed_packets, unparsed_bytes, not_ip_packets, not_ip_bytes,
         alone_packets, alone_bytes, lost_packets, lost_bytes, inner_packets, inner_bytes }
     Groups { source, destination }
-    RuleBase { ports, ipv4, ipv6 }
+    RuleBase { ports, ipv4, ipv6, flows, drops }
     Rejected { tags, generation, count, keys }
     Told { records, packets, bytes }
     Kept { starts, ended, ending, settled, settled_ns }
     Ledger { ring_records, ring_full, reported_packets, reported_bytes, connections, reopened,
         table_full, insert_failed, removed }
+    DropKey { flow, location, reason, netns, ifindex, direction, arrived, zero }
+    Drops { seen, no_drop, rejected, unparsed, not_ip, added, lost_full, lost_refused, lost_nested, lost_unread,
+        added_packets, added_bytes }
+    Places { skb_head, skb_data, skb_end, skb_len, skb_data_len, skb_mac_header, skb_network_header, skb_protocol,
+        skb_dev, skb_sk, skb_dst, skb_iif, skb_vlan_tci, skb_vlan, vlan_mask, shared_gso_size, shared_gso_segs,
+        dev_ifindex, dev_net, dev_name, net_inum, sock_net, dst_dev, has_reason, has_socket, no_drop }
 };

@@ -9,6 +9,7 @@
 
 mod around;
 mod counters;
+mod drops;
 mod entry;
 mod kept;
 mod key;
@@ -21,14 +22,15 @@ pub use around::{
     TunnelRules, tunnel,
 };
 pub use counters::{Counters, Ledger, REASONS, Reason, SLOTS, slot};
+pub use drops::{DEVICE_NAME_BYTES, DropKey, Drops, Places, SHARED_BYTES, SKB_BYTES};
 pub use entry::{Direction, FlowEntry, bpf_spin_lock};
 pub use kept::{Kept, Told};
 pub use key::{FlowKey, KIND_BITS, KIND_ECHO, KIND_FRAGMENT, KIND_VIEW, NUMBER_MAX};
 pub use layout::LAYOUT_ID;
 pub use report::{DirectionReport, REPORT_ALONE, REPORT_APART, REPORT_END, REPORT_FLOW, Report};
 pub use rules::{
-    CONTROL_TEST, GROUPS_MAX, Groups, PREFIX_SET_BITS, REJECTED_SETS, REJECTED_WAYS, Rejected, RuleBase,
-    port_key, prefix_data, protocol_index,
+    CONTROL_TEST, CONTROL_TEST_DROPS, GROUPS_MAX, Groups, PREFIX_SET_BITS, REJECTED_SETS, REJECTED_WAYS,
+    Rejected, RuleBase, port_key, prefix_data, protocol_index,
 };
 
 /// Where a packet was seen: role of the interface and side of the hook. One program for each.
@@ -123,6 +125,32 @@ pub mod names {
     pub const PORTS: &str = "FLOWLOG_PORTS";
     /// Array of groups (u64) by protocol ([`crate::protocol_index`]).
     pub const PROTOCOLS: &str = "FLOWLOG_PROTOS";
+    /// Two hashes of [`crate::DropKey`] to [`crate::Direction`]: drops are added up in one while the other is read.
+    pub const DROP_TABLES: [&str; 2] = ["FLOWLOG_DROP_A", "FLOWLOG_DROP_B"];
+    /// Entries of each.
+    pub const DROP_TABLE_ENTRIES: u32 = 8192;
+    /// Array with one u64 whose low bit says which of them is added to.
+    pub const DROP_TURN: &str = "FLOWLOG_DROP_T";
+    /// Per-CPU array with one [`crate::Drops`].
+    pub const DROPS: &str = "FLOWLOG_DROPS";
+    /// Names of the interfaces where something was dropped: hash of [namespace, interface] (u32 each) to
+    /// [`crate::DEVICE_NAME_BYTES`] bytes. The oldest go.
+    pub const DROP_NAMES: &str = "FLOWLOG_DROP_N";
+    /// Entries of it.
+    pub const DROP_NAMES_ENTRIES: u32 = 1024;
+    /// Adds drops up, on the raw tracepoint [`DROP_TRACEPOINT`].
+    pub const DROP_PROGRAM: &str = "fl_drop";
+    /// Where the kernel says that it drops a packet.
+    pub const DROP_TRACEPOINT: &str = "kfree_skb";
+    /// [`crate::Places`]; all 0 where they are not known, and then [`DROP_PROGRAM`] is of no use.
+    pub const GLOBAL_PLACES: &str = "PLACES";
+    /// Names the kernel's code at an address (run by `BPF_PROG_TEST_RUN`). Data: 14 bytes of Ethernet header, then the
+    /// address as u64, then 2 bytes of nothing. The name is in [`SYMBOL`].
+    pub const SYMBOL_PROGRAM: &str = "fl_symbol";
+    /// Array with one name of [`SYMBOL_BYTES`], which ends with a zero byte.
+    pub const SYMBOL: &str = "FLOWLOG_SYMBOL";
+    /// Longest name, its end included.
+    pub const SYMBOL_BYTES: usize = 128;
     /// Array with one [`crate::Kept`].
     pub const KEPT: &str = "FLOWLOG_KEPT";
     /// Array with one [`crate::TunnelRules`].

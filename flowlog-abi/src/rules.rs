@@ -6,6 +6,8 @@ pub const GROUPS_MAX: usize = 64;
 /// Bit of the control word: connections are tested; without it everything passes. The low 32 bits are the generation,
 /// whose low bit names the set.
 pub const CONTROL_TEST: u64 = 1 << 32;
+/// The same for drops.
+pub const CONTROL_TEST_DROPS: u64 = 1 << 33;
 /// Sets of the cache of rejected connections on each CPU; a power of two.
 pub const REJECTED_SETS: u32 = 1024;
 /// Connections in each set: with one, a quarter as many connections as there are places already fight for them.
@@ -33,6 +35,10 @@ pub struct RuleBase {
     pub ipv4: u64,
     /// Groups that take IPv6.
     pub ipv6: u64,
+    /// Groups that take what is seen at interfaces.
+    pub flows: u64,
+    /// Groups that take what the kernel drops.
+    pub drops: u64,
 }
 
 /// Connections that no task wants, remembered so that the next packet of each costs one look.

@@ -16,10 +16,10 @@ pub mod parse;
 pub mod prefilter;
 
 pub use aggregate::{
-    Add, Closed, Plain, Sight, Spacing, Timeouts, acknowledge, add, add_with, alone, closed, cross, expired,
-    how, new_entry, note_around, pending, reopen, reopens, report, tag, wants_report, write_alone,
+    Add, Closed, Plain, Sight, Spacing, Timeouts, acknowledge, add, add_side, add_with, alone, closed, cross,
+    expired, how, new_entry, note_around, pending, reopen, reopens, report, tag, wants_report, write_alone,
     write_entry, write_report,
 };
 pub use count::{measure, segments_and_bytes};
 pub use parse::{Bytes, Captured, Packet, inside, parse_ethernet, parse_raw_ip, tunnel_kind, wants_inner};
-pub use prefilter::{Lookup, wanted};
+pub use prefilter::{Lookup, wanted, wanted_dropped};

@@ -5,6 +5,7 @@
 #![feature(asm_experimental_arch)]
 
 mod atomic;
+mod drops;
 mod firsts;
 mod hooks;
 mod ledger;

@@ -1,14 +1,15 @@
 //! The maps and globals; names as in `flowlog_abi::names`.
 #![expect(unsafe_code, reason = "the loader finds globals by their unmangled names")]
 
+use crate::drops::Desk;
 use crate::tunnels::Handed;
 use aya_ebpf::Global;
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, ProgramArray, RingBuf};
 use aya_ebpf::macros::btf_map;
 use flowlog_abi::{
-    Counters, FlowEntry, FlowKey, Groups, Kept, Ledger, REASONS, REJECTED_SETS, Rejected, Report, RuleBase,
-    SLOTS, TunnelRules, names,
+    Counters, DEVICE_NAME_BYTES, Direction, DropKey, Drops, FlowEntry, FlowKey, Groups, Kept, Ledger, Places,
+    REASONS, REJECTED_SETS, Rejected, Report, RuleBase, SLOTS, TunnelRules, names,
 };
 use flowlog_ebpf::fragments::{FirstFragment, FragmentKey};
 
@@ -21,6 +22,38 @@ const OBSERVED_MAX: usize = 1024;
 const FIRSTS_MAX: usize = 4096;
 /// Prefixes of both sets.
 const PREFIXES_MAX: usize = 1 << 16;
+/// Keys of dropped packets between two visits of the daemon.
+const DROPS_MAX: usize = names::DROP_TABLE_ENTRIES as usize;
+/// Interfaces of all namespaces whose names are remembered.
+const DROP_NAMES_MAX: usize = names::DROP_NAMES_ENTRIES as usize;
+const NOWHERE: Places = Places {
+    skb_head: 0,
+    skb_data: 0,
+    skb_end: 0,
+    skb_len: 0,
+    skb_data_len: 0,
+    skb_mac_header: 0,
+    skb_network_header: 0,
+    skb_protocol: 0,
+    skb_dev: 0,
+    skb_sk: 0,
+    skb_dst: 0,
+    skb_iif: 0,
+    skb_vlan_tci: 0,
+    skb_vlan: 0,
+    vlan_mask: 0,
+    shared_gso_size: 0,
+    shared_gso_segs: 0,
+    dev_ifindex: 0,
+    dev_net: 0,
+    dev_name: 0,
+    net_inum: 0,
+    sock_net: 0,
+    dst_dev: 0,
+    has_reason: 0,
+    has_socket: 0,
+    no_drop: [0; 2],
+};
 /// Ports of both sets.
 const PORTS_MAX: usize = 1 << 14;
 
@@ -114,9 +147,44 @@ pub(crate) static FLOWLOG_PROTOS: Array<u64, 512> = Array::new();
 #[btf_map]
 pub(crate) static FLOWLOG_NO: PerCpuArray<Rejected, { REJECTED_SETS as usize }> = PerCpuArray::new();
 
+/// Dropped packets, added up until the daemon comes for them; preallocated, since a program on a tracepoint must not
+/// allocate.
+#[btf_map]
+pub(crate) static FLOWLOG_DROP_A: HashMap<DropKey, Direction, DROPS_MAX> = HashMap::new();
+
+/// The same, while the daemon reads the other.
+#[btf_map]
+pub(crate) static FLOWLOG_DROP_B: HashMap<DropKey, Direction, DROPS_MAX> = HashMap::new();
+
+/// Whose turn it is.
+#[btf_map]
+pub(crate) static FLOWLOG_DROP_T: Array<u64, 1> = Array::new();
+
+/// Names of the interfaces where something was dropped.
+#[btf_map]
+pub(crate) static FLOWLOG_DROP_N: LruHashMap<[u32; 2], [u8; DEVICE_NAME_BYTES], DROP_NAMES_MAX> =
+    LruHashMap::new();
+
+/// What became of dropped packets.
+#[btf_map]
+pub(crate) static FLOWLOG_DROPS: PerCpuArray<Drops, 1> = PerCpuArray::new();
+
+/// Where a dropped packet is looked at: the stack has no room for it.
+#[btf_map]
+pub(crate) static FLOWLOG_DROP_D: PerCpuArray<Desk, 1> = PerCpuArray::new();
+
+/// The name of a place in the kernel's code.
+#[btf_map]
+pub(crate) static FLOWLOG_SYMBOL: Array<[u8; names::SYMBOL_BYTES], 1> = Array::new();
+
 /// What one daemon leaves for the next; no program looks at it.
 #[btf_map]
 pub(crate) static FLOWLOG_KEPT: Array<Kept, 1> = Array::new();
+
+/// Where the running kernel keeps what is read of a dropped packet. Used, or its members are taken apart.
+#[used]
+#[unsafe(no_mangle)]
+pub(crate) static PLACES: Global<Places> = Global::new(NOWHERE);
 
 /// Nanoseconds between two reports of a connection while traffic flows.
 #[unsafe(no_mangle)]

@@ -36,16 +36,28 @@ const fn version(key: &FlowKey, base: &RuleBase) -> u64 {
     }
 }
 
-/// Whether some group may want the connection in one orientation or the other.
+/// Whether some group may want what interfaces show of the connection, in one orientation or the other.
 #[inline(always)]
 #[must_use]
 pub fn wanted(key: &FlowKey, rules: &impl Lookup) -> bool {
+    wanted_by(key, rules, |base| base.flows)
+}
+
+/// Whether some group may want what the kernel drops of the connection.
+#[inline(always)]
+#[must_use]
+pub fn wanted_dropped(key: &FlowKey, rules: &impl Lookup) -> bool {
+    wanted_by(key, rules, |base| base.drops)
+}
+
+#[inline(always)]
+fn wanted_by(key: &FlowKey, rules: &impl Lookup, of: impl Fn(&RuleBase) -> u64) -> bool {
     // Its ports are not known.
     if key.kind & KIND_FRAGMENT != 0 {
         return true;
     }
     let (Some(base), Some(protocol)) = (rules.base(), rules.protocol(key.protocol)) else { return true };
-    let left = protocol & version(key, &base);
+    let left = protocol & version(key, &base) & of(&base);
     if left == 0 {
         return false;
     }

@@ -7,10 +7,10 @@ use crate::maps::{
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use core::ptr;
 use flowlog_abi::{
-    CONTROL_TEST, FlowKey, Groups, PREFIX_SET_BITS, REJECTED_SETS, REJECTED_WAYS, RuleBase, port_key,
-    prefix_data, protocol_index,
+    CONTROL_TEST, CONTROL_TEST_DROPS, FlowKey, Groups, PREFIX_SET_BITS, REJECTED_SETS, REJECTED_WAYS,
+    RuleBase, port_key, prefix_data, protocol_index,
 };
-use flowlog_ebpf::{Lookup, wanted};
+use flowlog_ebpf::{Lookup, wanted, wanted_dropped};
 
 const ADDRESS_BITS: u32 = 128;
 
@@ -44,6 +44,13 @@ impl Control {
         let set = unsafe { &*set };
         set.generation == self.generation()
             && set.tags.iter().zip(&set.keys).any(|(other, full)| *other == tag && same(full, key))
+    }
+
+    /// Tests a connection of which something was dropped. What was rejected is not remembered: the memory belongs to
+    /// programs that do not interrupt each other.
+    #[inline(always)]
+    pub(crate) fn wants_dropped(self, key: &FlowKey) -> bool {
+        self.0 & CONTROL_TEST_DROPS == 0 || wanted_dropped(key, &self)
     }
 
     /// Tests a connection; remembers a no.

@@ -99,9 +99,9 @@ impl<'a> Skb<'a> {
 /// assume an alignment, but packets may be read unaligned wherever the kernel has direct access at all.
 ///
 /// # Safety
-/// `from` points to `N` readable bytes of a packet.
+/// `from` points to `N` readable bytes.
 #[inline(always)]
-unsafe fn load<const N: usize>(from: usize) -> [u8; N] {
+pub(crate) unsafe fn load<const N: usize>(from: usize) -> [u8; N] {
     let mut bytes = [0; N];
     let to = bytes.as_mut_ptr();
     let mut at = 0;
@@ -165,12 +165,18 @@ impl Bytes for Skb<'_> {
 
     #[inline(always)]
     fn forget(&self, offset: usize) -> usize {
-        let mut same = offset;
-        // SAFETY: registers only. A number and twice the same unknown one give the number, which only we know.
-        unsafe {
-            asm!("{same} ^= {unknown}", "{same} ^= {unknown}", same = inout(reg) same,
-                unknown = in(reg) self.length(), options(pure, nomem, nostack));
-        }
-        same
+        forget(offset, self.length())
     }
+}
+
+/// `offset`, of which the verifier knows nothing any more; nor does it know `unknown`.
+#[inline(always)]
+pub(crate) fn forget(offset: usize, unknown: usize) -> usize {
+    let mut same = offset;
+    // SAFETY: registers only. A number and twice the same unknown one give the number, which only we know.
+    unsafe {
+        asm!("{same} ^= {unknown}", "{same} ^= {unknown}", same = inout(reg) same,
+            unknown = in(reg) unknown, options(pure, nomem, nostack));
+    }
+    same
 }

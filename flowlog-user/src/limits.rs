@@ -131,6 +131,16 @@ pub const UNCOMPRESSED_BYTES_MAX: usize = 64 << 10;
 /// Bytes of lines that one task keeps while its file cannot be written; what comes then is lost.
 pub const WAITING_BYTES_MAX: u64 = 1 << 20;
 
+/// The same of all tasks together, also of what is not yet flushed: a full disk is trouble for a thousand of them at once.
+pub const WAITING_ALL_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes that are set aside behind a live file for what ends it when the disk is full: lines that say what was lost and
+/// why nothing follows, beside header and index.
+pub const LAST_WORDS_BYTES: u64 = 4 << 10;
+
+/// Finished files of a task that are named one by one at the end of a run.
+pub const FILES_TOLD_MAX: usize = 1000;
+
 /// A reader of stdout that takes nothing for so long is left behind, milliseconds.
 pub const STDOUT_STALL_MS: u64 = 1_000;
 

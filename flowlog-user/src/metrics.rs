@@ -3,6 +3,7 @@
 //! In: increments from the data plane. Out: snapshots that close: `decoded = matched + not_matched` and
 //! `matched + aggregates = written + queued + dropped + rate_limited + passed_over + aggregated`. What never happens here: I/O.
 
+mod news;
 mod talkers;
 mod tally;
 
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::limits::HANG_MS;
 
+pub use news::{FileEvent, FileNews};
 pub use talkers::{Pair, Sent, Talkers};
 pub use tally::Tally;
 
@@ -98,6 +100,8 @@ pub struct TaskCounters {
     pub notices: Counter,
     /// Why nothing is written at the moment; nothing while all is well.
     pub trouble: Trouble,
+    /// What happened to its files.
+    pub news: FileNews,
 }
 
 /// What keeps a task from writing.

@@ -7,25 +7,25 @@
 mod lane;
 mod leaving;
 mod lines;
+mod recorded;
 mod seated;
 mod stage;
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::lane::{At, Kept, Lane, give_out, write};
 use self::lines::Lines;
 use crate::clock::{monotonic_ns, wall_ns};
-use crate::decode::Flows;
+use crate::decode::{DIVIDED, DROPPED, Flows};
 use crate::encode;
 use crate::enrich::Enricher;
 use crate::filter::Classifier;
 use crate::limits::CADENCES_MAX;
 use crate::metrics::{Sent, Tally, TaskCounters};
 use crate::record::fields::Mask;
-use crate::record::{Flow, Foreign, Format, Node, Seen};
+use crate::record::{Flow, Format, Node, Seen};
 use crate::task::{Closing, Earlier, Finished, Overflow, Planned, Running, Spec};
 use crate::write::{Error, Roots};
 
@@ -61,6 +61,8 @@ pub struct Pipeline {
     /// Lanes of tasks that have an end, and of those that add up.
     ending: Vec<usize>,
     adding: Vec<usize>,
+    /// Lanes of tasks that get drops.
+    dropping: Vec<usize>,
     /// Lanes that have taken something of the batch at hand, and tasks that want the flow at hand.
     touched: Vec<usize>,
     found: Vec<u32>,
@@ -95,6 +97,7 @@ impl Pipeline {
             lines: Vec::new(),
             ending: Vec::new(),
             adding: Vec::new(),
+            dropping: Vec::new(),
             touched: Vec::new(),
             found: Vec::new(),
             unsettled_since: None,
@@ -122,6 +125,9 @@ impl Pipeline {
         if aggregated {
             self.adding.push(at);
         }
+        if planned.spec.drops {
+            self.dropping.push(at);
+        }
         self.lanes.push(Lane::new(planned, lines, kept, running, self.overflow));
         at
     }
@@ -137,13 +143,17 @@ impl Pipeline {
         self.settle();
         let mut before: HashMap<String, Lane> =
             self.lanes.drain(..).map(|lane| (lane.planned.spec.name.clone(), lane)).collect();
-        for emptied in [&mut self.ending, &mut self.adding, &mut self.touched] {
+        for emptied in [&mut self.ending, &mut self.adding, &mut self.dropping, &mut self.touched] {
             emptied.clear();
         }
         self.masks.clear();
         self.lines.clear();
         let number = swap.number;
-        let new = || Kept::new(number);
+        // What a task has joined with, so far as it goes on as it was; else it joins now.
+        let goes_on = before.iter().filter(|(name, _)| !swap.moving.contains(*name));
+        let joined: HashMap<String, u32> =
+            goes_on.map(|(name, lane)| (name.clone(), lane.kept.joined)).collect();
+        let joined = |planned: &Planned| joined.get(&planned.spec.name).copied().unwrap_or(number);
         let mut late = Vec::new();
         let mut places = Vec::with_capacity(swap.seats.len());
         for (seat, cadence) in swap.seats {
@@ -152,15 +162,16 @@ impl Pipeline {
                     before.remove(&name).map(|lane| self.seat(lane.planned, lane.kept, lane.running))
                 }
                 Seat::Change(planned) => before.remove(&planned.spec.name).map(|mut lane| {
-                    if planned.spec.cadence != lane.planned.spec.cadence {
-                        lane.kept.joined = number;
-                    }
+                    lane.kept.joined = joined(&planned);
                     if planned.spec.file != lane.planned.spec.file {
                         lane.running.reshape(planned.spec.file.clone());
                     }
                     self.seat(*planned, lane.kept, lane.running)
                 }),
-                Seat::Open(planned, running) => Some(self.seat(*planned, new(), running)),
+                Seat::Open(planned, running) => {
+                    let kept = Kept::new(joined(&planned));
+                    Some(self.seat(*planned, kept, running))
+                }
                 Seat::OpenLater(planned, counters) => {
                     late.push((places.len(), *planned, counters));
                     None
@@ -174,7 +185,8 @@ impl Pipeline {
         for (at, planned, counters) in late {
             match open(&planned.spec, &self.roots, counters) {
                 Ok(running) => {
-                    let lane = self.seat(planned, new(), running);
+                    let kept = Kept::new(joined(&planned));
+                    let lane = self.seat(planned, kept, running);
                     if let Some((_, place)) = places.get_mut(at) {
                         *place = Some(lane);
                     }
@@ -204,14 +216,26 @@ impl Pipeline {
         (self.overflow == Overflow::Drop).then(|| i64::try_from(monotonic_ns()).unwrap_or(i64::MAX))
     }
 
-    /// Shows a batch to the tasks that go.
+    /// Shows a batch to the tasks that go, and its last list to those that move.
     fn show_last(&mut self, swap: &Swap, last: Batch) {
-        self.settle();
         let staying: HashSet<&str> = swap.seats.iter().map(|(seat, _)| seat.name()).collect();
-        for lane in &mut self.lanes {
-            lane.is_left_out = staying.contains(lane.planned.spec.name.as_str());
+        let Batch { mut flows, node } = last;
+        let mut moved = vec![Vec::new(); DIVIDED + 1];
+        if let (Some(from), Some(to)) = (flows.last_mut(), moved.last_mut()) {
+            std::mem::swap(from, to);
         }
-        self.show(last);
+        let leaves = |name: &str| !staying.contains(name);
+        self.show_some(Batch { flows, node: Arc::clone(&node) }, leaves);
+        self.show_some(Batch { flows: moved, node }, |name| swap.moving.contains(name));
+    }
+
+    /// Shows a batch to some tasks, by their names.
+    fn show_some(&mut self, batch: Batch, meant: impl Fn(&str) -> bool) {
+        self.settle();
+        for lane in &mut self.lanes {
+            lane.is_left_out = !meant(&lane.planned.spec.name);
+        }
+        self.show(batch);
         self.settle();
         for lane in &mut self.lanes {
             lane.is_left_out = false;
@@ -247,12 +271,17 @@ impl Pipeline {
         }
         let mut record = 0;
         // Those that are for some tasks only come first: there are few.
-        let divided = batch.flows.get_mut(CADENCES_MAX).map(std::mem::take).unwrap_or_default();
+        let divided = batch.flows.get_mut(DIVIDED).map(std::mem::take).unwrap_or_default();
         for mut flow in divided {
             let is_for =
                 |lane: &&mut Lane| lane.planned.cadence == flow.cadence && flow.joined.has(lane.kept.joined);
             self.lanes.iter_mut().filter(is_for).for_each(Lane::show_alone);
             self.offer(usize::from(flow.cadence), record, &mut flow, (node, clock));
+            record += 1;
+        }
+        let dropped = batch.flows.get_mut(DROPPED).map(std::mem::take).unwrap_or_default();
+        for mut flow in dropped {
+            self.offer_dropped(record, &mut flow, (node, clock));
             record += 1;
         }
         for (cadence, flows) in batch.flows.iter_mut().take(CADENCES_MAX).enumerate() {
@@ -267,6 +296,21 @@ impl Pipeline {
         self.hand_on();
     }
 
+    /// Shows dropped packets to the tasks that get any, whatever their cadence.
+    fn offer_dropped(&mut self, record: usize, flow: &mut Flow, about: (&Node, Option<i64>)) {
+        let mut cadences = [false; CADENCES_MAX];
+        for at in &self.dropping {
+            let Some(lane) = self.lanes.get_mut(*at) else { continue };
+            lane.show_alone();
+            if let Some(has) = cadences.get_mut(usize::from(lane.planned.cadence)) {
+                *has = true;
+            }
+        }
+        for (cadence, _) in cadences.into_iter().enumerate().filter(|(_, has)| *has) {
+            self.offer(cadence, record, flow, about);
+        }
+    }
+
     /// Shows one flow to the tasks of a cadence that want it.
     fn offer(&mut self, cadence: usize, record: usize, flow: &mut Flow, (node, clock): (&Node, Option<i64>)) {
         let overflow = self.overflow;
@@ -276,7 +320,7 @@ impl Pipeline {
         group.classifier.classify(flow, node, enrich, found);
         let flow = &*flow;
         let at = At { time_ns: flow.last_seen_ns, from_ns: flow.first_seen_ns };
-        if let Some(tally) = tally.as_ref().filter(|_| !found.is_empty()) {
+        if let Some(tally) = tally.as_ref().filter(|_| !found.is_empty() && flow.dropped.is_none()) {
             let sent = Sent { packets: flow.packets, bytes: flow.bytes };
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             tally.add(flow.connection, flow.source, flow.destination, sent);
@@ -284,7 +328,8 @@ impl Pipeline {
         for task in &*found {
             let Some(Some(place)) = group.lanes.get(*task as usize) else { continue };
             let Some(lane) = lanes.get_mut(*place) else { continue };
-            if lane.is_left_out || !flow.joined.has(lane.kept.joined) {
+            let is_for_it = flow.dropped.is_none() || lane.planned.spec.drops;
+            if lane.is_left_out || !is_for_it || !flow.joined.has(lane.kept.joined) {
                 continue;
             }
             let Some(lines) = lines.get_mut(lane.lines) else { continue };
@@ -304,50 +349,6 @@ impl Pipeline {
                 touched.push(*place);
             }
         }
-    }
-
-    /// Shows recorded events to every task, each once, whatever the task's cadence.
-    pub fn take_recorded(&mut self, events: &[Foreign]) {
-        self.recorded = true;
-        for lines in &mut self.lines {
-            lines.clear();
-        }
-        let now_ns = wall_ns();
-        self.leave_out_ended(now_ns);
-        for group in &mut self.groups {
-            group.shown += events.len() as u64;
-        }
-        let overflow = self.overflow;
-        let Self { lanes, lines, touched, .. } = self;
-        for (record, event) in events.iter().enumerate() {
-            let time_ns = event.time_ns().unwrap_or(now_ns);
-            for (place, lane) in lanes.iter_mut().enumerate() {
-                if lane.is_left_out || !lane.planned.filter.takes(event) {
-                    continue;
-                }
-                let Some(lines) = lines.get_mut(lane.lines) else { continue };
-                let mask = lane.planned.mask;
-                let format = if event.flow().is_some() { lane.line_format() } else { lane.format() };
-                let encode = |text: &mut _| encode::event(format, event, &mask, text);
-                // What is no flow is written at once, as Hubble does.
-                let aggregator = lane.kept.aggregator.as_mut();
-                if let Some(aggregator) = aggregator {
-                    write(aggregator.due(time_ns, lane.running.counters()), &lane.running, overflow);
-                }
-                let aggregator = lane.kept.aggregator.as_mut().filter(|_| event.flow().is_some());
-                if let Some(aggregator) = aggregator {
-                    let line = lines.line(record, encode);
-                    aggregator.add(lines.text(line), event, (time_ns, time_ns), lane.running.counters());
-                    lane.add();
-                } else if lane.admits(time_ns) {
-                    lane.take(lines.line(record, encode), At { time_ns, from_ns: time_ns });
-                }
-                if lane.touch() {
-                    touched.push(place);
-                }
-            }
-        }
-        self.hand_on();
     }
 
     /// Hands what the tasks have taken to their writers; what costs time for each task is done from time to time.
@@ -432,13 +433,8 @@ fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<
     let (running, salvaged) = Running::start(&spec.file, roots, counters)?;
     if let Some(salvaged) = salvaged {
         tracing::warn!(task = %spec.name, file = %salvaged.path.display(), records = salvaged.records,
-            damaged = salvaged.damaged, "an earlier process did not close its file; it was finished for it");
+            damaged = salvaged.damaged, what = salvaged.what, "something was in the live file's place");
+        crate::task::note_salvaged(running.counters(), &salvaged);
     }
     Ok(running)
-}
-
-/// Where each finished task's last file is.
-#[must_use]
-pub fn files(finished: &[Finished]) -> Vec<PathBuf> {
-    finished.iter().filter_map(|task| task.last_file.clone()).collect()
 }

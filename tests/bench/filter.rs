@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,6 +18,7 @@ use flowlog_tests::report::{Figure, Target};
 use flowlog_user::config;
 use flowlog_user::filter::{Classifier, Filter, FlowFilter, Spec};
 use flowlog_user::record::{Flow, Node};
+use flowlog_user::task::Plan;
 
 use crate::{Bench, Settings};
 
@@ -60,7 +62,7 @@ fn large(settings: &Settings, flows: &[Flow], node: &Node) -> Result<Vec<Figure>
         list(prefixes.into_iter().collect()),
         list(ports.iter().map(u16::to_string).collect())
     );
-    let plan = plan(&[vec![filter]])?;
+    let plan = specs(&[vec![filter]])?;
     let [one, plain, matched] = compare(settings.rounds, &plan, flows, node, RECORDS_PLAIN * 10)?;
     Ok(vec![
         alone("filter: one task, 1,000 prefixes and 100 ports", &one, Target::AtMost(60.0)),
@@ -72,7 +74,7 @@ fn large(settings: &Settings, flows: &[Flow], node: &Node) -> Result<Vec<Figure>
 /// One task as people write them: a port, a protocol, an exclude filter.
 fn small(settings: &Settings, flows: &[Flow], node: &Node) -> Result<Vec<Figure>> {
     let filter = "{destination_port: ['443', '80'], protocol: [tcp]}".to_owned();
-    let plan = plan(&[vec![filter]])?;
+    let plan = specs(&[vec![filter]])?;
     let [one, plain, _] = compare(settings.rounds, &plan, flows, node, RECORDS)?;
     Ok(vec![Figure::beside(
         "filter: one task, one filter of ports and protocol",
@@ -85,13 +87,7 @@ fn small(settings: &Settings, flows: &[Flow], node: &Node) -> Result<Vec<Figure>
 
 /// A thousand tasks with ten filters each, of which one in a hundred takes a record.
 fn many(settings: &Settings, flows: &[Flow], node: &Node) -> Result<Vec<Figure>> {
-    let mut random = Random::new(3);
-    let rare = rare(&mut random, flows, node)?;
-    let task = |_| {
-        let include = (0..10).map(|_| random.pick(&rare).clone()).collect();
-        Arc::new(Spec { include, ..Spec::default() })
-    };
-    let tasks: Vec<Arc<Spec>> = (0..1000).map(task).collect();
+    let tasks = thousand(flows, node)?;
     let [one, plain, matched] = compare(settings.rounds, &tasks, flows, node, RECORDS_PLAIN)?;
     let pairs = matched.median() * 1e6 / 1000.0;
     let range = (*PAIRS_PER_MILLION.start() as f64)..=(*PAIRS_PER_MILLION.end() as f64);
@@ -112,11 +108,22 @@ fn many(settings: &Settings, flows: &[Flow], node: &Node) -> Result<Vec<Figure>>
     ])
 }
 
+/// The filters of a thousand tasks, ten each.
+pub(crate) fn thousand(flows: &[Flow], node: &Node) -> Result<Vec<Arc<Spec>>> {
+    let mut random = Random::new(3);
+    let rare = rare(&mut random, flows, node)?;
+    let task = |_| {
+        let include = (0..10).map(|_| random.pick(&rare).clone()).collect();
+        Arc::new(Spec { include, ..Spec::default() })
+    };
+    Ok((0..1000).map(task).collect())
+}
+
 /// Filters that take a record in a thousand on average: those that take the most are left out until they do.
 fn rare(random: &mut Random, flows: &[Flow], node: &Node) -> Result<Vec<FlowFilter>> {
     const SAMPLE: usize = 4000;
     let filters: Vec<Vec<String>> = (0..4000).map(|_| vec![filter(random)]).collect();
-    let plan = plan(&filters)?;
+    let plan = specs(&filters)?;
     let mut counted: Vec<(usize, FlowFilter)> = plan
         .into_iter()
         .filter_map(|spec| {
@@ -183,16 +190,24 @@ fn filter(random: &mut Random) -> String {
     format!("{{{}}}", fields.join(", "))
 }
 
-fn plan(tasks: &[Vec<String>]) -> Result<Vec<Arc<Spec>>> {
-    let mut text = "flowLogs:\n".to_owned();
+fn specs(tasks: &[Vec<String>]) -> Result<Vec<Arc<Spec>>> {
+    Ok(plan(tasks, Path::new("/l"))?.tasks.into_iter().map(|task| task.spec.filter).collect())
+}
+
+/// Tasks with these filters, whose files are in that folder.
+pub(crate) fn plan(tasks: &[Vec<String>], folder: &Path) -> Result<Plan> {
+    let (mut text, folder) = ("flowLogs:\n".to_owned(), folder.display());
     for (number, filters) in tasks.iter().enumerate() {
         let filters = filters.join(", ");
-        writeln!(text, "  - {{name: t{number}, filePath: /l/t{number}.log, includeFilters: [{filters}]}}")?;
+        writeln!(
+            text,
+            "  - {{name: t{number}, filePath: {folder}/t{number}.log, includeFilters: [{filters}]}}"
+        )?;
     }
     let file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
     std::fs::write(file.path(), &text)?;
     let loaded = config::load(&[file.path().to_owned()]).context("the bench's own tasks are not valid")?;
-    Ok(loaded.plan.tasks.into_iter().map(|task| task.spec.filter).collect())
+    Ok(loaded.plan)
 }
 
 /// Nanoseconds a record by the classifier and by plain evaluation, and how many tasks take a record.

@@ -10,6 +10,7 @@ mod kernel;
 mod noise;
 mod pools;
 mod reload;
+mod tasks;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -31,7 +32,7 @@ pub(crate) struct Bench {
 
 /// All benches, in the order in which they run when none is named.
 const BENCHES: &[Bench] =
-    &[noise::BENCH, files::BENCH, filter::BENCH, kernel::BENCH, pools::BENCH, reload::BENCH];
+    &[noise::BENCH, files::BENCH, filter::BENCH, kernel::BENCH, pools::BENCH, reload::BENCH, tasks::BENCH];
 
 /// What the command line asks for.
 pub(crate) struct Settings {

@@ -259,7 +259,7 @@ fn flow(connection: &mut Connection, way: usize, event: Event, first_ns: i64, la
     let (source, destination) = if reply { (server, client) } else { (client, server) };
     let (pods, others) = (Identity::Unmanaged, if outside { Identity::World } else { Identity::Unmanaged });
     let flags = match (event, connection.reason) {
-        (Event::Start, _) => {
+        (Event::Start | Event::Drop, _) => {
             if reply {
                 0x12
             } else {
@@ -296,6 +296,7 @@ fn flow(connection: &mut Connection, way: usize, event: Event, first_ns: i64, la
         },
         vlans: [0; 2],
         tunnel: None,
+        dropped: None,
         source: source.0,
         destination: destination.0,
         protocol: l4,

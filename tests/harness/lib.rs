@@ -6,6 +6,7 @@ pub mod bpffs;
 pub mod capture;
 pub mod corpus;
 pub mod daemon;
+pub mod drops;
 pub mod guest;
 pub mod http;
 pub mod loaded;

@@ -8,7 +8,7 @@
 
 use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, ProgramArray, RingBuf};
-use aya::programs::{ProgramError, SchedClassifier, TestRun, TestRunOptions, TestRunResult};
+use aya::programs::{ProgramError, RawTracePoint, SchedClassifier, TestRun, TestRunOptions, TestRunResult};
 use aya::{Ebpf, EbpfLoader};
 use flowlog_abi::{
     CONTROL_TEST, Counters, FlowEntry, FlowKey, Ledger, PREFIX_SET_BITS, REASONS, Reason, Report, RuleBase,
@@ -108,6 +108,16 @@ impl Loaded {
             .expect("a classifier");
         if self.in_kernel.insert(name.to_owned()) {
             program.load().unwrap_or_else(|error| panic!("{name}: {}", explain(&error)));
+        }
+        program
+    }
+
+    /// The program for drops, loaded but not attached.
+    pub fn load_drop(&mut self) -> &mut RawTracePoint {
+        let program = self.ebpf.program_mut(names::DROP_PROGRAM).expect("a program for drops");
+        let program: &mut RawTracePoint = program.try_into().expect("on a raw tracepoint");
+        if self.in_kernel.insert(names::DROP_PROGRAM.to_owned()) {
+            program.load().unwrap_or_else(|error| panic!("{}: {}", names::DROP_PROGRAM, explain(&error)));
         }
         program
     }

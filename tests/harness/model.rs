@@ -133,6 +133,7 @@ fn add(random: &mut Random, connection: u64, started_ns: i64, flows: &mut Vec<Fl
                 rtt_ns: 0,
                 vlans: [0, 0],
                 tunnel: None,
+                dropped: None,
                 source_pool: PoolTag::NONE,
                 destination_pool: PoolTag::NONE,
                 source,

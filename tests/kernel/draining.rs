@@ -108,6 +108,7 @@ impl Heard {
                 self.ended += 1;
                 **report
             }
+            Captured::Drop(_) => return,
         };
         self.alone += u64::from(report.what & 1);
         for (direction, side) in report.directions.iter().enumerate() {

@@ -333,6 +333,34 @@ fn an_interface_that_goes_leaves_its_counts_and_nothing_else() -> Result<()> {
 }
 
 #[test]
+fn what_passes_while_no_daemon_runs_is_said_where_nothing_is_pinned() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let logs = folder.path().join("logs");
+    let pair = Pair::new(false)?;
+    let tasks = tasks(folder.path(), EVERYTHING)?;
+    Daemon::start(&pair.near, &tasks, &logs, &[])?.stop()?.check()?;
+    ping(&pair, FAR, 5)?;
+    // Five requests and five answers, by the interface.
+    let mut daemon = Daemon::spawn(&pair.near, &tasks, &logs, &[])?;
+    let said = daemon.wait_for("passed while no flowlog ran")?;
+    ensure!(said.contains("\"packets\":10"), "{said}");
+    ping(&pair, FAR, 1)?;
+    daemon.stop()?.check()?;
+    let mut told: Vec<String> = Vec::new();
+    for file in files(&logs)? {
+        let lines = zstdcat(&file, true)?.into_iter();
+        told.extend(lines.filter_map(|line| Some(line.pointer("/node_status/message")?.to_string())));
+    }
+    told.retain(|line| line.contains("did not run"));
+    ensure!(told.len() == 1 && told[0].contains("at most 10 packets"), "{told:?}");
+    // Told once.
+    let ended = Daemon::start(&pair.near, &tasks, &logs, &[])?.stop()?;
+    let again = ended.log.iter().filter(|line| line.contains("while no flowlog ran"));
+    ensure!(again.count() == 0, "{:?}", ended.log);
+    Ok(())
+}
+
+#[test]
 fn two_daemons_of_one_second_give_no_uuid_twice() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let logs = folder.path().join("logs");

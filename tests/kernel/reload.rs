@@ -357,13 +357,21 @@ fn start_and_end_are_kept_to_the_second() -> Result<()> {
     Ok(())
 }
 
-/// One connection, four tasks: one is there all the time, one leaves in the middle, one of another rhythm begins then, and
-/// so does one of the same rhythm.
+/// One connection, seven tasks: one is there all the time, one leaves in the middle, one of another rhythm begins then,
+/// and so does one of the same rhythm; three go on with another filter, of which one takes the connection before and
+/// after, one only before and one only after.
 #[test]
 fn a_change_divides_an_open_connection_exactly() -> Result<()> {
     let bench = Bench::new()?;
     bench.write("a.yaml", &["{name: all, filePath: LOGS/all.log, events: [start, end]}"])?;
-    bench.write("b.yaml", &["{name: old, filePath: LOGS/old.log, events: [start, end]}"])?;
+    let filtered = |name: &str, port: u16| {
+        format!(
+            "{{name: {name}, filePath: LOGS/{name}.log, events: [start, end], includeFilters: [{{destination_port: ['{port}']}}]}}"
+        )
+    };
+    let (stays, takes, drops) = (filtered("stays", 6300), filtered("takes", 1), filtered("drops", 6300));
+    let old = "{name: old, filePath: LOGS/old.log, events: [start, end]}";
+    bench.write("b.yaml", &[old, &stays, &takes, &drops])?;
     let mut daemon = bench.start(&[])?;
     let socket = |netns: &flowlog_tests::netns::Netns, address: String| {
         let bound = netns.enter(move || Ok(std::net::UdpSocket::bind(address)?));
@@ -380,21 +388,34 @@ fn a_change_divides_an_open_connection_exactly() -> Result<()> {
         Ok(())
     };
     send(30)?;
+    let stays = stays.replace("['6300']", "['6300', '7']");
+    let (takes, drops) = (filtered("takes", 6300), filtered("drops", 1));
     bench.write(
         "b.yaml",
         &[
             "{name: new, filePath: LOGS/new.log, events: [end]}",
             "{name: same, filePath: LOGS/same.log, events: [start, end]}",
+            &stays,
+            &takes,
+            &drops,
         ],
     )?;
     daemon.wait_for(CHANGED)?;
     send(12)?;
     daemon.stop()?.check()?;
-    for (stem, packets, starts) in [("all-", 42, 1), ("old-", 30, 1), ("new-", 12, 0), ("same-", 12, 0)] {
+    for (stem, packets, starts, ends) in [
+        ("all-", 42, 1, 1),
+        ("old-", 30, 1, 1),
+        ("new-", 12, 0, 1),
+        ("same-", 12, 0, 1),
+        ("stays-", 42, 1, 2),
+        ("takes-", 12, 0, 1),
+        ("drops-", 30, 1, 1),
+    ] {
         let sums = sums(&all(&bench.path("logs"), stem)?);
         let sum = sums.iter().find(|(tuple, _)| tuple.4 == 6300).map(|(_, sum)| sum);
         let sum = sum.with_context(|| format!("{stem} has nothing"))?;
-        ensure!((sum.packets, sum.starts, sum.ends) == (packets, starts, 1), "{stem}: {sum:?}");
+        ensure!((sum.packets, sum.starts, sum.ends) == (packets, starts, ends), "{stem}: {sum:?}");
     }
     Ok(())
 }

@@ -5,11 +5,15 @@
  *                                               standard input as one frame into a tap device with a vnet header
  *   wire tun NAME                               standard input as one packet into a tun device
  *   wire raw NAME                               standard input as one frame out of an interface, tags and all
+ *   wire xdp NAME MODE                          drops what comes in (MODE 2: generic, 4: in the driver) until standard
+ *                                               input ends
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/if.h>
 #include <linux/if_ether.h>
+#include <linux/if_link.h>
 #include <linux/if_packet.h>
 #include <linux/if_tun.h>
 #include <linux/virtio_net.h>
@@ -19,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -116,8 +121,39 @@ static int raw(const char *name)
 	return 0;
 }
 
+static int xdp(char **words)
+{
+	struct bpf_insn drop[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = XDP_DROP },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	union bpf_attr program = {
+		.prog_type = BPF_PROG_TYPE_XDP,
+		.insns = (unsigned long)drop,
+		.insn_cnt = 2,
+		.license = (unsigned long)"GPL",
+	};
+	union bpf_attr link = { .link_create = { .attach_type = BPF_XDP, .flags = atoi(words[1]) } };
+	struct ifreq request = { 0 };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	strncpy(request.ifr_name, words[0], IFNAMSIZ - 1);
+	if (fd < 0 || ioctl(fd, SIOCGIFINDEX, &request))
+		return fail("SIOCGIFINDEX");
+	link.link_create.prog_fd = syscall(SYS_bpf, BPF_PROG_LOAD, &program, sizeof(program));
+	link.link_create.target_ifindex = request.ifr_ifindex;
+	if (syscall(SYS_bpf, BPF_LINK_CREATE, &link, sizeof(link)) < 0)
+		return fail("BPF_LINK_CREATE");
+	puts("attached");
+	fflush(stdout);
+	input(buffer);
+	return 0;
+}
+
 int main(int count, char **words)
 {
+	if (count == 4 && !strcmp(words[1], "xdp"))
+		return xdp(words + 2);
 	if (count == 6 && !strcmp(words[1], "udp"))
 		return udp(words + 2);
 	if (count == 8 && !strcmp(words[1], "tap"))

@@ -85,3 +85,26 @@ fn what_each_task_writes_and_where_each_error_stands() -> Result<()> {
     ensure!(error["key"] == "flowLogs[0].includeFilter" && said.contains("includeFilters"), "{answer}");
     Ok(())
 }
+
+/// What is taken otherwise than it is written, or opens a log to everybody, is told; stdout is below no folder.
+#[test]
+fn zeroes_open_modes_and_stdout() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("tasks.yaml");
+    for (keys, told) in [
+        ("filePath: stdout", None),
+        ("filePath: /var/log/flowlog/a.log, fileMaxBackups: 0", Some("0 is taken as 5")),
+        ("filePath: /var/log/flowlog/a.log, fileMaxSizeMb: 0", Some("0 is taken as 10")),
+        ("filePath: /var/log/flowlog/a.log, fileMode: \"0666\"", Some("every user")),
+        ("filePath: /var/log/flowlog/a.log, fileMode: \"0664\"", None),
+    ] {
+        std::fs::write(
+            &path,
+            format!("apiVersion: flowlog.io/v1\nkind: FlowLogs\nflowLogs:\n- {{name: a, {keys}}}\n"),
+        )?;
+        let (code, said) = check(&path, &["--strict"])?;
+        ensure!(code == Some(i32::from(told.is_some())), "{keys}: {said}");
+        ensure!(told.is_none_or(|told| said.contains(told)), "{keys}: {said}");
+    }
+    Ok(())
+}

@@ -9,7 +9,9 @@ use flowlog_tests::model;
 use flowlog_tests::random::Random;
 use flowlog_user::config;
 use flowlog_user::filter::{Classifier, Conditions, Filter, FlowFilter, Spec};
-use flowlog_user::record::{Flow, Hook, Identity, L4, Node, Tunnel, TunnelKind};
+use flowlog_user::record::{
+    DropKind, Dropped, Flow, ForeignName, Hook, Identity, L4, Node, Tunnel, TunnelKind,
+};
 
 /// Values of each filter field, few enough for flows to meet them.
 const ADDRESSES: [&str; 16] = [
@@ -175,6 +177,11 @@ fn flow(random: &mut Random, of: &[Flow]) -> Flow {
     let (source, destination) = (flow.source, flow.destination);
     let tunnel = |vni| Some(Tunnel { kind: TunnelKind::Vxlan, source, destination, ports: (1, 4789), vni });
     flow.tunnel = *random.pick(&[None, tunnel(42), tunnel(77)]);
+    let dropped = |reason| {
+        let interface = ForeignName::default();
+        Some(Dropped { kind: DropKind::of(reason, "f"), netns: 1, interface })
+    };
+    flow.dropped = *random.pick(&[None, None, dropped("NETFILTER_DROP"), dropped("NO_SOCKET"), dropped("")]);
     flow.is_reply = *random.pick(&[None, Some(true), Some(false)]);
     flow.hook =
         *random.pick(&[Hook::EndpointEgress, Hook::EndpointIngress, Hook::UplinkEgress, Hook::UplinkIngress]);

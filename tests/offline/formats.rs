@@ -41,7 +41,7 @@ pub(crate) fn written(folder: &Path, tasks: &[(&str, &str)], records: usize) -> 
     let finished = pipeline.finish();
     let path = |(name, _): &(&str, &str)| {
         let task = finished.iter().find(|task| &*task.name == *name);
-        task.and_then(|task| task.last_file.clone()).with_context(|| format!("no file of {name}"))
+        task.and_then(|task| task.files.last().cloned()).with_context(|| format!("no file of {name}"))
     };
     tasks.iter().map(path).collect()
 }

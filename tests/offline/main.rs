@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod aggregate;
+mod allocations;
 mod any_bytes;
 mod cat;
 mod check;

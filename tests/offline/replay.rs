@@ -50,3 +50,124 @@ fn the_ledger_closes_on_every_capture() -> Result<()> {
     ensure!(read > 200, "only {read} captures could be read");
     Ok(())
 }
+
+/// Recorded flows, about 250 bytes each.
+fn recorded(path: &Path, flows: u32) -> Result<()> {
+    let flow = |n: u32| {
+        format!(
+            "{{\"flow\":{{\"time\":\"2026-11-30T20:14:26Z\",\"uuid\":\"{n}\",\"verdict\":\"FORWARDED\",\"IP\":{{\"source\":\
+             \"10.0.0.2\",\"destination\":\"10.0.0.1\",\"ipVersion\":\"IPv4\"}},\"Summary\":\"{n:0>100}\"}},\"node_name\":\"n\",\
+             \"time\":\"2026-11-30T20:14:26Z\"}}\n"
+        )
+    };
+    Ok(std::fs::write(path, (0..flows).map(flow).collect::<String>())?)
+}
+
+fn names(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() { found.extend(names(&path)?) } else { found.push(path) }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[test]
+fn files_keep_their_folders_below_the_output_folder() -> Result<()> {
+    let work = tempfile::tempdir()?;
+    let (flows, tasks) = (work.path().join("flows.jsonl"), work.path().join("tasks.yaml"));
+    recorded(&flows, 3)?;
+    let replay = |paths: &[&str], out: &Path| -> Result<(Option<i32>, String)> {
+        let mut text = "apiVersion: flowlog.io/v1\nkind: FlowLogs\nflowLogs:\n".to_owned();
+        for (at, path) in paths.iter().enumerate() {
+            text += &format!("- {{name: t{at}, compression: none, filePath: '{path}'}}\n");
+        }
+        std::fs::write(&tasks, text)?;
+        let mut command = Command::new(binary());
+        command
+            .args(["replay", "--flows"])
+            .arg(&flows)
+            .arg("--tasks")
+            .arg(&tasks)
+            .arg("--output-dir")
+            .arg(out);
+        let output = command.output()?;
+        Ok((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))
+    };
+    let cases: [(&[&str], &[&str]); 4] = [
+        (&["/var/log/flowlog/a/x.log", "/var/log/flowlog/b/x.log"], &["a", "b"]),
+        (&["/data/logs/a/x.log", "/data/logs/b/x.log"], &["a", "b"]),
+        (&["/data/logs/only/x.log"], &[""]),
+        (&["/srv/{task}/{date}.log", "/srv/{task}/{date}.log"], &["t0", "t1"]),
+    ];
+    for (at, (paths, folders)) in cases.into_iter().enumerate() {
+        let out = work.path().join(format!("missing/too{at}"));
+        let (code, said) = replay(paths, &out)?;
+        ensure!(code == Some(0), "{paths:?}: {said}");
+        let found: Vec<_> = names(&out)?.iter().filter_map(|path| Some(path.parent()?.to_owned())).collect();
+        let want: Vec<_> =
+            folders.iter().map(|folder| out.join(folder).components().collect::<PathBuf>()).collect();
+        ensure!(found == want, "{paths:?}: {found:?}");
+    }
+    let (code, said) = replay(&["/a/x.log"], &flows)?;
+    ensure!(code == Some(1) && said.contains("--output-dir") && !said.contains("--log-root"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_replay_names_all_its_files_and_what_was_deleted() -> Result<()> {
+    let work = tempfile::tempdir()?;
+    let (flows, tasks, out) =
+        (work.path().join("flows.jsonl"), work.path().join("t.yaml"), work.path().join("o"));
+    recorded(&flows, 20_000)?;
+    std::fs::write(
+        &tasks,
+        "apiVersion: flowlog.io/v1\nkind: FlowLogs\nflowLogs:\n- {name: t, compression: none, filePath: /l/t.log, \
+         fileMaxSizeMb: 1, fileMaxBackups: 1}\n- {name: u, compression: none, filePath: /l/u.log, fileMaxSizeMb: 1}\n",
+    )?;
+    let run = |format: &str| -> Result<std::process::Output> {
+        let _ = std::fs::remove_dir_all(&out);
+        let mut command = Command::new(binary());
+        command.args(["replay", "-o", format, "--flows"]).arg(&flows).arg("--tasks").arg(&tasks);
+        Ok(command.arg("--output-dir").arg(&out).output()?)
+    };
+    let output = run("text")?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{said}");
+    let there = names(&out)?;
+    ensure!(there.len() >= 6, "{there:?}");
+    for file in &there {
+        ensure!(said.contains(&*file.to_string_lossy()), "{} is not named: {said}", file.display());
+    }
+    ensure!(said.matches(".log\n").count() == there.len(), "a file is named that is not there: {said}");
+    ensure!(
+        said.contains("older files of task t were deleted") && !said.contains("files of task u"),
+        "{said}"
+    );
+    let said: serde_json::Value = serde_json::from_slice(&run("json")?.stdout)?;
+    let there = names(&out)?.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+    ensure!(said["files"] == serde_json::json!(there), "{said}");
+    ensure!(said["files_deleted"]["t"].as_u64() > Some(0), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_replay_onto_a_full_stdout_fails() -> Result<()> {
+    let work = tempfile::tempdir()?;
+    let (flows, tasks) = (work.path().join("flows.jsonl"), work.path().join("tasks.yaml"));
+    recorded(&flows, 100)?;
+    std::fs::write(&tasks, "flowLogs:\n- {name: t, filePath: stdout}\n")?;
+    let run = |to: std::fs::File| -> Result<(Option<i32>, String)> {
+        let mut command = Command::new(binary());
+        command.args(["replay", "--flows"]).arg(&flows).arg("--tasks").arg(&tasks).stdout(to);
+        let output = command.output()?;
+        Ok((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))
+    };
+    let (code, said) = run(std::fs::File::options().write(true).open("/dev/full")?)?;
+    ensure!(code == Some(1) && said.contains("100 dropped"), "{code:?} {said}");
+    ensure!(said.contains("to stdout") && !said.contains("on disk"), "{said}");
+    let (code, said) = run(std::fs::File::create(work.path().join("out"))?)?;
+    ensure!(code == Some(0) && said.contains(" 0 dropped"), "{code:?} {said}");
+    Ok(())
+}

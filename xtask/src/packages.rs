@@ -21,6 +21,7 @@ pub(crate) const TEST_TOOLS: &[(&str, &str)] = &[
     ("jq", "jq"),
     ("ip", "iproute2"),
     ("sysctl", "procps"),
+    ("nft", "nftables"),
 ];
 
 /// What stands before an installation.

@@ -27,7 +27,7 @@ pub(crate) const COMMAND: cli::Command = cli::Command {
            What is complete already wins. The choice is said, and kept in target/ebpf/toolchain.\n\n  \
            --yes        do not ask before system packages are installed (nor does CI, or without a terminal)\n  \
            --check      install nothing; exit 1 when something is missing\n  \
-           --tests      also the tests' programs: tshark, ping, ethtool, zstd, jq, ip, sysctl\n  \
+           --tests      also the tests' programs: tshark, ping, ethtool, zstd, jq, ip, sysctl, nft\n  \
            --toolchain  only this way; `rustup` may then also install a nightly\n\n\
            Changes: Debian packages that it names first, bpf-linker in cargo's bin folder (or in target/ebpf when\n\
            another one is there). rust-src is added to rustup's nightly only when a person says yes or with\n\

@@ -15,6 +15,26 @@ pub(super) const NOTHING: Around = Around {
     zero: [0; 2],
 };
 
+/// The same, of which the compiler does not know that it is all zeroes: it would clear it by a call.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "each is 0")]
+pub(super) fn hidden_nothing() -> Around {
+    let zero = core::hint::black_box(0_u64);
+    let address = (u128::from(zero) << 64 | u128::from(zero)).to_ne_bytes();
+    Around {
+        source: address,
+        destination: address,
+        vni: zero as u32,
+        source_port: zero as u16,
+        destination_port: zero as u16,
+        vlan: zero as u16,
+        inner_vlan: zero as u16,
+        protocol: zero as u8,
+        version: zero as u8,
+        zero: [zero as u8; 2],
+    }
+}
+
 /// Notes in a packet's direction which VLAN tags and which tunnel it came in, if it came in any: a flow may be bare at
 /// one interface and wrapped at the next. `around` is that of a packet inside a tunnel. Plain packets touch nothing.
 #[inline(always)]

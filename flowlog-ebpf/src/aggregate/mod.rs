@@ -13,7 +13,7 @@ mod reporting;
 mod tests;
 
 pub use around::note_around;
-pub use entry::{Add, Plain, Sight, add, add_with, cross, new_entry, reopen, write_entry};
+pub use entry::{Add, Plain, Sight, add, add_side, add_with, cross, new_entry, reopen, write_entry};
 pub use key::tag;
 pub use lifetime::{Closed, Spacing, Timeouts, closed, expired, how, pending, reopens, wants_report};
 pub use reporting::{acknowledge, alone, report, write_alone, write_report};

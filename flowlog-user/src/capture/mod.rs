@@ -9,9 +9,9 @@ pub mod replay;
 pub mod rules;
 pub mod tunnels;
 
-use flowlog_abi::{Counters, Ledger, Report, Told};
+use flowlog_abi::{Counters, Drops, Ledger, Report, Told};
 
-use crate::record::EndReason;
+use crate::record::{Dropped, EndReason};
 
 /// What a source hands on.
 #[derive(Debug)]
@@ -20,6 +20,47 @@ pub enum Captured<'a> {
     Bytes(&'a [u8]),
     /// The last report of a connection: it has left the table.
     End(&'a Report, EndReason),
+    /// Packets that the kernel has dropped.
+    Drop(&'a DropReport),
+}
+
+/// Packets of one direction of a connection that the kernel dropped in one place for one reason.
+#[derive(Clone, Copy, Debug)]
+pub struct DropReport {
+    /// The connection, with one direction filled: what was dropped since the first such drop and, as reported, what an
+    /// earlier report had told of.
+    pub report: Report,
+    /// Index of that direction.
+    pub direction: usize,
+    /// Why and where.
+    pub dropped: Dropped,
+}
+
+/// What became of dropped packets: the ledger's line of them.
+#[derive(Clone, Debug)]
+pub struct DropLedger {
+    /// Whether they are seen.
+    pub hook: live::DropHook,
+    /// The program's counters, over all CPUs.
+    pub counters: Drops,
+    /// Drops that the kernel did not show, since the program was running on that CPU already.
+    pub missed: u64,
+    /// Packets that are added up here and that no report has told of yet.
+    pub pending_packets: u64,
+    /// Bytes of the same.
+    pub pending_bytes: u64,
+}
+
+impl Default for DropLedger {
+    fn default() -> Self {
+        Self {
+            hook: live::DropHook::NotWanted,
+            counters: Drops::default(),
+            missed: 0,
+            pending_packets: 0,
+            pending_bytes: 0,
+        }
+    }
 }
 
 /// Takes what a source hands on.
@@ -43,6 +84,8 @@ pub struct CaptureLedger {
     pub hooks: Vec<(String, &'static str, Counters)>,
     /// Table and ring.
     pub kernel: Ledger,
+    /// Dropped packets.
+    pub drops: DropLedger,
     /// Packets by reason, those that were counted only.
     pub reasons: Vec<(&'static str, u64)>,
     /// Packets in the final reports made from the table by the daemon.

@@ -17,8 +17,10 @@ const COMPARED_MAX: usize = 4 * GROUPS_MAX;
 /// The rules of all tasks, ready for the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tables {
-    /// Some task wants everything: nothing needs to be tested.
+    /// Some task wants everything that interfaces show: none of it needs to be tested.
     pub everything: bool,
+    /// The same of drops.
+    pub every_drop: bool,
     /// What is not in a list.
     pub base: RuleBase,
     /// Groups by prefix, those of shorter prefixes included; there is always one of length 0.
@@ -39,7 +41,8 @@ impl Tables {
         let mut groups = joined(&rules.groups, &mut widened);
         shorten(&mut groups, &mut widened);
         let mut tables = Self {
-            everything: groups.contains(&Group::default()),
+            everything: groups.iter().any(|group| group.is_whole() && group.of.flows()),
+            every_drop: groups.iter().any(|group| group.is_whole() && group.of.drops()),
             base: RuleBase::default(),
             prefixes: BTreeMap::new(),
             ports: BTreeMap::new(),
@@ -55,6 +58,11 @@ impl Tables {
 
     fn add(&mut self, group: &Group, bit: u64) {
         let whole = BTreeSet::from([Prefix { length: 0, bits: 0 }]);
+        for (asked, groups) in
+            [(group.of.flows(), &mut self.base.flows), (group.of.drops(), &mut self.base.drops)]
+        {
+            *groups |= if asked { bit } else { 0 };
+        }
         for prefix in group.source.as_ref().unwrap_or(&whole) {
             self.prefixes.entry(*prefix).or_default().source |= bit;
         }
@@ -128,6 +136,7 @@ fn either(one: &Group, other: &Group) -> Group {
         destination_ports: union(one.destination_ports.as_ref(), other.destination_ports.as_ref()),
         protocols: union(one.protocols.as_ref(), other.protocols.as_ref()),
         versions: union(one.versions.as_ref(), other.versions.as_ref()),
+        of: one.of.or(other.of),
     }
 }
 
@@ -153,7 +162,9 @@ fn alike(one: &Group, other: &Group) -> bool {
         one.protocols != other.protocols,
         one.versions != other.versions,
     ];
-    shape(one) == shape(other) && differences.into_iter().filter(|differs| *differs).count() <= 1
+    one.of == other.of
+        && shape(one) == shape(other)
+        && differences.into_iter().filter(|differs| *differs).count() <= 1
 }
 
 /// At most as many groups as there are bits.

@@ -48,7 +48,7 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
         loaded.iter().flat_map(|loaded| loaded.pools.defined.values()).map(|(_, defined)| defined).collect();
     for task in plan.iter().flat_map(|plan| &plan.tasks) {
         let (path, roots) = (&task.spec.file.path, &arguments.log_root);
-        if !roots.iter().any(|root| path.starts_with(root)) {
+        if !task.spec.file.is_stdout() && !roots.iter().any(|root| path.starts_with(root)) {
             let message = format!(
                 "`flowlog run` writes only below {}; choose another filePath, or give --log-root there and here",
                 roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", ")

@@ -29,10 +29,10 @@ use super::privileged::{Pending, Privileged};
 use super::settling::Settling;
 
 /// Flows that are handed on together.
-const BATCH_FLOWS: usize = 4096;
+pub(super) const BATCH_FLOWS: usize = 4096;
 
 /// Batches that may wait. When they do, the ring fills, and the kernel keeps what it has to say in its table.
-const BATCHES_WAITING: usize = 16;
+pub(super) const BATCHES_WAITING: usize = 16;
 
 /// How often the capture thread tells what it has seen.
 const TELL: Duration = Duration::from_millis(500);
@@ -337,10 +337,19 @@ impl Capture {
     /// counted and not yet reported is divided by a look at its table.
     fn obey(&mut self) -> Result<(), live::Error> {
         while let Ok(command) = self.commands.try_recv() {
+            // What was dropped before the change is for the tasks before it.
+            let mut out = self.decoder.flows();
+            let (decoder, clock) = (&mut self.decoder, self.clock);
+            self.live.flush_drops(&mut |captured| {
+                if let Captured::Drop(drop) = captured {
+                    decoder.dropped(&drop.report, drop.direction, drop.dropped, clock, &mut out);
+                }
+            })?;
+            self.hand_on(&mut out);
             self.live.widen_rules(&command.widened)?;
             let mut last = self.decoder.flows();
-            let Change { leaving, joining, .. } = command.change;
-            if command.begins || leaving.contains(&true) || joining.contains(&true) {
+            let Change { leaving, moving, joining, .. } = command.change;
+            if command.begins || [leaving, moving, joining].as_flattened().contains(&true) {
                 let (decoder, clock) = (&mut self.decoder, self.clock);
                 self.live.standing(|report| decoder.stand(report, command.change, clock, &mut last))?;
             }
@@ -460,11 +469,13 @@ fn feed<'a>(
             match &captured {
                 Captured::Bytes(bytes) => watcher.bytes(bytes),
                 Captured::End(report, _) => watcher.end(report),
+                Captured::Drop(_) => {}
             }
         }
         match captured {
             Captured::Bytes(bytes) => decoder.bytes(bytes, clock, out),
             Captured::End(report, reason) => decoder.end(report, reason, clock, out),
+            Captured::Drop(drop) => decoder.dropped(&drop.report, drop.direction, drop.dropped, clock, out),
         }
         if out.iter().map(Vec::len).sum::<usize>() >= BATCH_FLOWS {
             let flows = std::mem::replace(out, decoder.flows());

@@ -3,6 +3,7 @@
 //! In: arguments. Out: calls into the library, text for people, exit codes. What never happens here: anything the
 //! library could do.
 
+mod absence;
 mod attach;
 pub(crate) mod cat;
 pub(crate) mod check;
@@ -16,6 +17,7 @@ mod flags;
 pub(crate) mod interfaces;
 mod live_line;
 pub(crate) mod logging;
+mod memory;
 pub(crate) mod migrate;
 mod notes;
 pub(crate) mod observe;

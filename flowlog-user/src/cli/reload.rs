@@ -9,6 +9,7 @@ use anyhow::bail;
 use flowlog_user::capture::live::Waker;
 use flowlog_user::clock::{monotonic_ns, wall_ns};
 use flowlog_user::config::{Config, Decision, Form, Look, News, Sources, Tasks};
+use flowlog_user::metrics::FileEvent;
 use flowlog_user::pipeline::{Applied, Built, Pipeline, Stage};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::audit::{Audit, Cause, list};
@@ -100,6 +101,11 @@ impl Reload {
         rules(self.stage.running().values().map(AsRef::as_ref))
     }
 
+    /// The tasks that run.
+    pub(crate) fn specs(&self) -> impl ExactSizeIterator<Item = &Spec> {
+        self.stage.running().values().map(AsRef::as_ref)
+    }
+
     /// Each running task with the file that grows.
     pub(crate) fn files(&self) -> Vec<(String, PathBuf)> {
         self.stage.running().values().map(|spec| (spec.name.clone(), spec.file.live_path())).collect()
@@ -119,7 +125,7 @@ impl Reload {
     /// Looks at files and clock and makes the tasks what they are to be. True when it should look again soon.
     pub(crate) async fn look(&mut self, cause: Cause) -> bool {
         let look = match cause {
-            Cause::Clock | Cause::Start => Look::default(),
+            Cause::Clock | Cause::Start | Cause::Stop => Look::default(),
             Cause::Signal => self.config.look(monotonic_ns(), true),
             Cause::Watch | Cause::Poll => self.config.look(monotonic_ns(), false),
         };
@@ -156,14 +162,29 @@ impl Reload {
         }
         let failed = failures(&built.failed, &applied.failed);
         self.stage.applied(applied.closing, &applied.failed, &before);
+        self.tell_of_files(cause);
         self.settled(&before, failed, cause);
         look.again
     }
 
+    /// Writes down what happened to the tasks' files.
+    fn tell_of_files(&mut self, cause: Cause) {
+        for (name, task) in &self.known {
+            let events = self.stage.counters_of(name).map(|counters| counters.news.take());
+            for FileEvent { event, path, why } in events.unwrap_or_default() {
+                let more = [("path", path.to_string_lossy().into()), ("why", why.into())];
+                self.audit.task(event, cause, task, &self.config, &more);
+            }
+        }
+    }
+
     /// Tasks that stopped while the daemon ran.
-    pub(crate) fn finish(self) -> Vec<Finished> {
+    pub(crate) fn finish(mut self) -> Vec<Finished> {
+        let finished = self.stage.finish();
+        self.tell_of_files(Cause::Stop);
+        self.notes.send(self.config.unwritten(), self.audit.take());
         self.notes.finish();
-        self.stage.finish()
+        finished
     }
 
     fn wanted(&self) -> Wanted {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 use flowlog_user::capture::Captured;
 use flowlog_user::capture::replay::Replay;
@@ -13,12 +13,12 @@ use flowlog_user::clock::Clock;
 use flowlog_user::config::Sources;
 use flowlog_user::decode::Decoder;
 use flowlog_user::enrich::{Enricher, label, snapshot};
-use flowlog_user::pipeline::{Batch, Pipeline, files};
+use flowlog_user::pipeline::{Batch, Pipeline};
 use flowlog_user::read::{BadLine, Counts, flows};
 use flowlog_user::record::{Node, Pools};
 use flowlog_user::server::ledger::Books;
-use flowlog_user::task::{Overflow, Plan};
-use flowlog_user::write::Roots;
+use flowlog_user::task::{Finished, Overflow, Plan};
+use flowlog_user::write::{Roots, create_folders};
 
 use super::{Format, NodeArgs, summary, tasks};
 
@@ -35,7 +35,9 @@ pub(crate) struct ReplayArgs {
     flows: Vec<PathBuf>,
     #[command(flatten)]
     node: NodeArgs,
-    /// Write the tasks' files here instead of where they say.
+    /// Write the tasks' files below this folder (created where it is missing) instead of where they say: the folders that a
+    /// `filePath` has below its log root (`--log-root`, /var/log/flowlog) or, outside of those, below what all tasks have in
+    /// common, are kept. Files are rotated by size; `fileRotationInterval` is about the clock, and says nothing here.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
     /// Folder below which tasks may write where they say; may be given several times.
@@ -71,7 +73,8 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let mut roots = arguments.log_root.clone();
     if let Some(folder) = &arguments.output_dir {
         let folder = std::path::absolute(folder)?;
-        tasks::move_below(&mut plan, &folder)?;
+        create_folders(&folder).with_context(|| "--output-dir")?;
+        tasks::move_below(&mut plan, &folder, &roots)?;
         roots.push(folder);
     }
     if roots.is_empty() && plan.tasks.iter().any(|task| !task.spec.file.is_stdout()) {
@@ -102,6 +105,9 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         match captured {
             Captured::Bytes(bytes) => decoder.bytes(bytes, Clock::wall(), &mut flows),
             Captured::End(report, reason) => decoder.end(report, reason, Clock::wall(), &mut flows),
+            Captured::Drop(drop) => {
+                decoder.dropped(&drop.report, drop.direction, drop.dropped, Clock::wall(), &mut flows);
+            }
         }
         if flows.iter().map(Vec::len).sum::<usize>() >= BATCH_FLOWS {
             let full = std::mem::replace(&mut flows, decoder.flows());
@@ -119,9 +125,18 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         recorded: None,
         tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
     };
-    summary::print(&books, &finished, &files(&finished), arguments.output)?;
+    summary::print(&books, &finished, arguments.output)?;
     outcome?;
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(&finished))
+}
+
+/// A replay has all the time there is: whatever is dropped could not be written.
+fn exit_code(finished: &[Finished]) -> ExitCode {
+    if summary::all_written(finished) {
+        return ExitCode::SUCCESS;
+    }
+    tracing::error!("not every record could be written; see what was dropped above");
+    ExitCode::FAILURE
 }
 
 /// Puts recorded events through filters, masks and writers.
@@ -161,7 +176,7 @@ fn recorded(
         tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
         ..Books::default()
     };
-    summary::print(&books, &finished, &files(&finished), arguments.output)?;
+    summary::print(&books, &finished, arguments.output)?;
     outcome?;
     if counts.damaged > 0 {
         bail!("{} damaged parts were passed over; `flowlog verify` names them", counts.damaged);
@@ -169,5 +184,5 @@ fn recorded(
     if counts.malformed > 0 {
         bail!("{} of {} lines were no events and passed over", counts.malformed, counts.lines);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(&finished))
 }

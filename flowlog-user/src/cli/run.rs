@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use flowlog_user::capture::live::{self, Live, Memory};
+use flowlog_user::capture::live::{self, Live};
 use flowlog_user::clock::wall_ns;
 use flowlog_user::config::Sources;
 use flowlog_user::enrich::Enricher;
-use flowlog_user::pipeline::{Pipeline, files};
+use flowlog_user::pipeline::Pipeline;
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::board::{Board, Facts};
 use flowlog_user::server::ledger::Books;
@@ -31,7 +31,7 @@ use super::reload::Reload;
 use super::serve::ServeArgs;
 use super::session::block_on;
 use super::triggers::Triggers;
-use super::{Format, NodeArgs, confine, logging, summary, systemd, tasks};
+use super::{Format, NodeArgs, absence, confine, logging, memory, summary, systemd, tasks};
 
 /// How long a stop may take before another signal cuts it short.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -126,19 +126,6 @@ fn only_one() -> (Option<Lock>, bool) {
     }
 }
 
-fn say_memory(options: &live::Options) {
-    let cpus = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    let last = cpus.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<u32>().ok());
-    let memory = Memory::of(options, last.map_or(1, |last| last + 1));
-    tracing::info!(
-        table_entries = options.table_entries,
-        table_bytes = memory.table_bytes,
-        ring_bytes = memory.ring_bytes,
-        total_bytes = memory.total_bytes,
-        "kernel memory"
-    );
-}
-
 /// The state folder. The default one may be missing or not be writable; one that was asked for may not.
 fn state(arguments: &RunArgs) -> anyhow::Result<Option<Arc<StateDir>>> {
     let asked = arguments.state_dir.as_deref();
@@ -192,10 +179,12 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
     let (log_root, within) = (arguments.log_root.first().cloned(), Some(Arc::clone(&roots)));
     let sources = Sources { log_root, roots: within, ..arguments.node.sources() };
+    let kept = state.clone().filter(|_| arguments.pin.is_none());
     let (mut reload, built) =
         Reload::start(sources, roots, state, active_ns, &mut pipeline, Arc::clone(&board))?;
     let options = options(arguments, reload.rules(), only);
-    say_memory(&options);
+    memory::say_kernels(&options);
+    memory::say_daemons(&options, reload.specs());
     let live = match privileged.run(move || Live::start(&options)).wait()? {
         Ok(live) => live,
         Err(error) => {
@@ -213,6 +202,9 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let waker = live.waker();
     reload.connect(commands, waker.clone(), Arc::clone(&control));
     announce(&live, built.counters.len());
+    if let Some(earlier) = kept.as_deref().and_then(|kept| absence::since(kept, &live.interfaces())) {
+        pipeline.note_lost(&earlier);
+    }
     if arguments.live {
         say_where(&reload.files());
     }
@@ -225,9 +217,14 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     systemd::ready();
     serve(arguments, &control, &mut triggers, &mut reload, [&mut interrupt, &mut terminate]).await;
     systemd::stopping();
+    let stopped = absence::now();
     control.stop.store(true, Ordering::Relaxed);
     waker.wake();
-    stop(plane, reload, arguments.output).await
+    let outcome = stop(plane, reload, arguments.output).await;
+    if let (Some(kept), Some(stopped)) = (&kept, &stopped) {
+        absence::note(kept, stopped);
+    }
+    outcome
 }
 
 /// Takes changes of the tasks and shows what is seen, until somebody or something says stop.
@@ -341,9 +338,11 @@ fn report(done: Done, output: Format) -> anyhow::Result<ExitCode> {
         recorded: None,
         tasks: finished.iter().map(|task| (Arc::clone(&task.name), Arc::clone(&task.counters))).collect(),
     };
-    summary::print(&books, &finished, &files(&finished), output)?;
+    summary::print(&books, &finished, output)?;
     match error {
         Some(error) => Err(error.context("stopped early")),
+        // Of what was dropped while it ran the log tells; a stop that could not write everything is a failure.
+        None if finished.iter().any(|task| task.failed.is_some()) => Ok(ExitCode::FAILURE),
         None => Ok(ExitCode::SUCCESS),
     }
 }

@@ -54,6 +54,7 @@ fn page(status: &Value) -> String {
         let _ = writeln!(page, "  {}", said(wrong));
     }
     ledger(&mut page, status);
+    drops(&mut page, at(status, "ledger/drops"));
     interfaces(&mut page, at(status, "interfaces"));
     tasks(&mut page, at(status, "tasks"));
     page
@@ -76,6 +77,33 @@ fn ledger(page: &mut String, status: &Value) {
         count(at(ledger, "connections").as_u64().unwrap_or_default()),
         count(at(status, "table/entries").as_u64().unwrap_or_default()),
         count(at(status, "table/entries_max").as_u64().unwrap_or_default()),
+    );
+}
+
+/// Whether dropped packets are seen, and what became of those that were.
+fn drops(page: &mut String, drops: &Value) {
+    let why = at(drops, "why").as_str().map_or_else(String::new, |why| format!(": {why}"));
+    let number = |path: &str| at(drops, path).as_u64().unwrap_or_default();
+    let lost = ["table_full", "refused", "nested", "unreadable"];
+    let lost = lost.iter().map(|place| number(&format!("outcomes/lost_{place}"))).sum();
+    let state = match at(drops, "hook").as_str() {
+        Some("watched") => "watched",
+        Some("failed") => "NOT SEEN",
+        Some(_) => "no task asks for them",
+        None => return,
+    };
+    let _ = writeln!(
+        page,
+        "drops: {state}{why}; {} seen, {} recorded ({} packets), {} of no task, {} no IP, {} not understood, {} \
+         delivered after all, {} lost",
+        count(number("seen")),
+        count(number("outcomes/added")),
+        count(number("packets")),
+        count(number("outcomes/rejected")),
+        count(number("outcomes/not_ip")),
+        count(number("outcomes/unparsed")),
+        count(number("outcomes/no_drop")),
+        count(lost),
     );
 }
 

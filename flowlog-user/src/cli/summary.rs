@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 use std::io::{Write, stderr, stdout};
-use std::path::PathBuf;
 
-use flowlog_user::server::ledger::{Books, Sum};
+use flowlog_user::server::ledger::{Books, Sum, drops_by_outcome};
 use flowlog_user::task::Finished;
+use flowlog_user::write::Files;
 
 use super::Format;
 
@@ -43,20 +43,19 @@ pub(crate) fn bytes(n: u64) -> String {
 ///
 /// # Errors
 /// When stdout or stderr cannot be written.
-pub(crate) fn print(
-    books: &Books,
-    finished: &[Finished],
-    files: &[PathBuf],
-    output: Format,
-) -> std::io::Result<()> {
+pub(crate) fn print(books: &Books, finished: &[Finished], output: Format) -> std::io::Result<()> {
     if output == Format::Json {
         let mut answer = books.to_json();
         if let Some(map) = answer.as_object_mut() {
-            map.insert("files".into(), files.iter().map(|file| file.display().to_string()).collect());
+            let files = finished.iter().flat_map(|task| &task.files.paths);
+            map.insert("files".into(), files.map(|file| file.display().to_string()).collect());
+            let deleted = finished.iter().filter(|task| task.files.removed > 0);
+            let deleted = deleted.map(|task| (task.name.to_string(), task.files.removed.into()));
+            map.insert("files_deleted".into(), deleted.collect::<serde_json::Map<_, _>>().into());
         }
         return writeln!(stdout(), "{answer}");
     }
-    write!(stderr(), "{}", text(books, finished, files))
+    write!(stderr(), "{}", text(books, finished))
 }
 
 /// What became of the packets.
@@ -84,6 +83,21 @@ fn captured(text: &mut String, books: &Books) {
             bytes(rejected.bytes)
         );
     }
+    let drops = &books.capture.drops;
+    if drops.counters.seen > 0 {
+        let outcomes = drops_by_outcome(drops);
+        let lost = outcomes.iter().filter(|(name, _)| name.starts_with("lost"));
+        let _ = writeln!(
+            text,
+            "{} dropped by the kernel in {} drops; {} drops of no task, {} no IP, {} not understood, {} lost",
+            count(drops.counters.added_packets),
+            count(drops.counters.added),
+            count(drops.counters.rejected),
+            count(drops.counters.not_ip),
+            count(drops.counters.unparsed),
+            count(lost.map(|(_, n)| n).sum()),
+        );
+    }
     for (reason, n) in books.capture.reasons.iter().filter(|(_, n)| *n > 0) {
         let _ = writeln!(text, "  {reason}: {}", count(*n));
     }
@@ -103,7 +117,16 @@ pub(super) fn closing(text: &mut String, books: &Books) {
     }
 }
 
-fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
+/// Whether every record that the tasks took is written.
+pub(crate) fn all_written(finished: &[Finished]) -> bool {
+    finished.iter().all(|task| task.failed.is_none() && dropped(task) == 0)
+}
+
+fn dropped(task: &Finished) -> u64 {
+    task.counters.dropped_queue_full.get() + task.counters.dropped_write_error.get()
+}
+
+fn text(books: &Books, finished: &[Finished]) -> String {
     let mut text = String::new();
     if let Some(recorded) = books.recorded {
         let _ = writeln!(
@@ -117,37 +140,77 @@ fn text(books: &Books, finished: &[Finished], files: &[PathBuf]) -> String {
     }
     for task in finished {
         let counters = &task.counters;
-        let dropped = counters.dropped_queue_full.get() + counters.dropped_write_error.get();
         let added_up = match counters.aggregated.get() {
             0 => String::new(),
             records => format!(", {} added up to {} lines", count(records), count(counters.aggregates.get())),
         };
+        let size = match task.is_stdout {
+            true => format!("{} to stdout", bytes(counters.written_bytes.get())),
+            false => {
+                format!(
+                    "{} as {} on disk",
+                    bytes(counters.written_bytes.get()),
+                    bytes(counters.disk_bytes.get())
+                )
+            }
+        };
         let _ = writeln!(
             text,
-            "task {}: {} of {} records taken{added_up}, {} written ({} as {} on disk), {} dropped",
+            "task {}: {} of {} records taken{added_up}, {} written ({size}), {} dropped",
             task.name,
             count(counters.matched.get()),
             count(counters.decoded.get()),
             count(counters.written.get()),
-            bytes(counters.written_bytes.get()),
-            bytes(counters.disk_bytes.get()),
-            count(dropped),
+            count(dropped(task)),
         );
+        if let Some(why) = &task.failed {
+            let _ = writeln!(text, "task {}: not everything could be written at the end: {why}", task.name);
+        }
     }
     closing(&mut text, books);
-    if files.is_empty() {
+    files(&mut text, finished);
+    text
+}
+
+/// Files of a task that are named at either end of a long list.
+const FILES_NAMED: usize = 10;
+
+/// Where the records are, and what is no longer there.
+fn files(text: &mut String, finished: &[Finished]) {
+    if finished.iter().all(|task| task.files.paths.is_empty()) {
         let _ = writeln!(text, "no file was written");
     } else {
         let _ = writeln!(text, "files:");
-        for file in files {
-            let _ = writeln!(text, "  {}", file.display());
+    }
+    for task in finished {
+        let Files { paths, before, removed, .. } = &task.files;
+        let hidden = paths.len().saturating_sub(2 * FILES_NAMED);
+        if *before > 0 {
+            let _ = writeln!(text, "  {} of task {} before these", count(*before), task.name);
         }
-        let folders: std::collections::BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
-        for folder in folders {
-            let _ = writeln!(text, "read them with:  {} cat {} -o table", super::called(), folder.display());
+        for (at, path) in paths.iter().enumerate() {
+            if hidden > 0 && at == FILES_NAMED {
+                let _ = writeln!(text, "  ... and {} more", count(hidden as u64));
+            }
+            if hidden == 0 || at < FILES_NAMED || at >= FILES_NAMED + hidden {
+                let _ = writeln!(text, "  {}", path.display());
+            }
+        }
+        if *removed > 0 {
+            let _ = writeln!(
+                text,
+                "{} older files of task {} were deleted, as its limits ask (fileMaxSizeMb, fileMaxBackups, fileMaxTotalMb, \
+                 fileMaxAge, fileMinFreePercent, onFull)",
+                count(*removed),
+                task.name
+            );
         }
     }
-    text
+    let paths = finished.iter().flat_map(|task| &task.files.paths);
+    let folders: std::collections::BTreeSet<_> = paths.filter_map(|file| file.parent()).collect();
+    for folder in folders {
+        let _ = writeln!(text, "read them with:  {} cat {} -o table", super::called(), folder.display());
+    }
 }
 
 #[cfg(test)]

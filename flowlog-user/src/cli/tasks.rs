@@ -177,23 +177,43 @@ pub(crate) fn stdout_is_free(plan: &Plan, output: super::Format) -> anyhow::Resu
     Ok(())
 }
 
-/// Puts every task's file below `folder`, keeping its name.
-pub(crate) fn move_below(plan: &mut Plan, folder: &Path) -> anyhow::Result<()> {
+/// Where tasks are meant to write unless somebody says otherwise.
+const LOG_ROOT: &str = "/var/log/flowlog";
+
+/// Puts every task's file below `folder`, with the folders that it has below its log root or, outside of those, below what
+/// such files have in common.
+pub(crate) fn move_below(plan: &mut Plan, folder: &Path, roots: &[PathBuf]) -> anyhow::Result<()> {
+    let below = |path: &Path| {
+        let roots = roots.iter().map(PathBuf::as_path).chain([Path::new(LOG_ROOT)]);
+        let rest = roots.filter_map(|root| path.strip_prefix(root).ok());
+        rest.min_by_key(|rest| rest.components().count()).map(Path::to_path_buf)
+    };
+    let files = || plan.tasks.iter().map(|task| &task.spec.file).filter(|file| !file.is_stdout());
+    let elsewhere = files().map(|file| &*file.path).filter(|path| below(path).is_none());
+    let common = elsewhere.filter_map(literal_parent).reduce(|one, other| {
+        let same = one.components().zip(other.components()).take_while(|(a, b)| a == b);
+        same.map(|(part, _)| part).collect()
+    });
     let mut taken = std::collections::BTreeMap::new();
-    for task in &mut plan.tasks {
-        if task.spec.file.is_stdout() {
-            continue;
-        }
-        let Some(name) = task.spec.file.path.file_name() else {
-            bail!("task {}: filePath {} has no file name", task.spec.name, task.spec.file.path.display())
+    for task in plan.tasks.iter_mut().filter(|task| !task.spec.file.is_stdout()) {
+        let path = &task.spec.file.path;
+        let rest = below(path).or_else(|| Some(path.strip_prefix(common.as_deref()?).ok()?.to_path_buf()));
+        let Some(rest) = rest else {
+            bail!("task {}: filePath {} has no file name", task.spec.name, path.display())
         };
-        let moved = folder.join(name);
+        task.spec.file.path = folder.join(rest);
+        let moved = task.spec.file.live_path();
         if let Some(other) = taken.insert(moved.clone(), task.spec.name.clone()) {
             bail!("tasks {other} and {} both write {} below --output-dir", task.spec.name, moved.display());
         }
-        task.spec.file.path = moved;
     }
     Ok(())
+}
+
+/// The folders above a file, as far as they are the same for every task and node.
+fn literal_parent(path: &Path) -> Option<PathBuf> {
+    let is_literal = |part: &std::path::Component<'_>| !part.as_os_str().to_string_lossy().contains('{');
+    Some(path.parent()?.components().take_while(is_literal).collect())
 }
 
 /// The cadences as the decoder takes them.

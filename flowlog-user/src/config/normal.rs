@@ -43,7 +43,9 @@ pub fn normal(spec: &Spec) -> Normal {
     }
     put("aggregationInterval", spec.aggregation.map(|aggregation| duration(aggregation.interval)));
     put("fieldMaskExact", given("fieldMaskExact").filter(|exact| exact.as_bool() == Some(true)).cloned());
-    put("events", Some(events(spec.cadence.events)));
+    // Where the filters ask for drops, so does the task.
+    let drops = spec.drops && !spec.filter.asks_for_drops();
+    put("events", Some(events(spec.cadence.events, drops)));
     put("updateInterval", spec.cadence.update_interval.map(duration));
     put("rateLimit", spec.rate_limit.map(Value::from));
     file(spec, given("fileMaxTotalMb").and_then(Value::as_u64), &mut put);
@@ -101,9 +103,9 @@ fn duration(duration: Duration) -> Value {
     if ns == 0 { format!("{seconds}s").into() } else { format!("{seconds}s{ns}ns").into() }
 }
 
-fn events(events: Events) -> Value {
-    let all = [Event::Start, Event::Update, Event::End];
-    all.into_iter().filter(|event| events.has(*event)).map(Event::name).collect()
+fn events(events: Events, drops: bool) -> Value {
+    let has = |event: &Event| events.has(*event) || drops && *event == Event::Drop;
+    Event::ALL.into_iter().filter(has).map(Event::name).collect()
 }
 
 /// A list of filters, as snake_case and without what is empty.

@@ -49,6 +49,43 @@ impl Side {
     }
 }
 
+impl Side {
+    /// The last records of a direction for whoever leaves; of this, only the number changes.
+    fn leave(&mut self, now: &DirectionReport, number: u8, cadence: Cadence) -> [Option<Interval>; 2] {
+        let mut side = *self;
+        let first = meet(&mut side, now);
+        let start = (first && cadence.start).then(|| side.next(now, number, Event::Start, None));
+        let last = match (cadence.end, cadence.update && now.packets > side.packets) {
+            (true, _) => Some(side.next(now, number, Event::End, Some(EndReason::Shutdown))),
+            (false, true) => Some(side.next(now, number, Event::Update, None)),
+            (false, false) => None,
+        };
+        self.number = side.number;
+        [start, last]
+    }
+
+    /// What came since the last record, for whoever goes on in another way; of this, only the number changes.
+    fn pass(&mut self, now: &DirectionReport, number: u8, cadence: Cadence) -> Option<Interval> {
+        let mut side = *self;
+        let first = meet(&mut side, now);
+        let (event, reason) = interim(&cadence, first)?;
+        let interval = side.next(now, number, event, reason);
+        self.number = side.number;
+        Some(interval)
+    }
+}
+
+/// What a record is that is due only because somebody else goes on with the connection; none where the cadence asks for
+/// nothing that it could be.
+const fn interim(cadence: &Cadence, first: bool) -> Option<(Event, Option<EndReason>)> {
+    match cadence {
+        Cadence { start: true, .. } if first => Some((Event::Start, None)),
+        Cadence { update: true, .. } => Some((Event::Update, None)),
+        Cadence { end: true, .. } => Some((Event::End, Some(EndReason::Shutdown))),
+        _ => None,
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Written {
     sides: [Side; 2],
@@ -113,12 +150,7 @@ impl Connections {
                 if now.packets <= side.packets {
                     continue;
                 }
-                let (event, reason) = match cadence {
-                    Cadence { start: true, .. } if first => (Event::Start, None),
-                    Cadence { update: true, .. } => (Event::Update, None),
-                    Cadence { end: true, .. } => (Event::End, Some(EndReason::Shutdown)),
-                    _ => continue,
-                };
+                let Some((event, reason)) = interim(cadence, first) else { continue };
                 let interval = side.next(now, number, event, reason);
                 let flow = build(&said, at, &interval, clock);
                 self.divided.take(flow, at, out, divided);
@@ -127,9 +159,9 @@ impl Connections {
     }
 
     /// Notes how a connection stands, and gives the tasks that leave these cadences their last records, as at the end
-    /// of a capture. What stays is not touched, but for the numbers of its records, which may have gaps.
+    /// of a capture; those that move get what they would get if another daemon went on. What stays is not touched, but for
+    /// the numbers of its records, which may have gaps.
     pub(super) fn stand(&mut self, report: &Report, change: Change, clock: Clock, out: &mut Flows) {
-        let leaving = change.leaving;
         // One that is not known begins in the ring, after this.
         let Some(Open { written, reported, .. }) = self.open.get_mut(&report.connection) else { return };
         *reported = report.directions.map(|side| (side.packets, side.bytes));
@@ -139,26 +171,20 @@ impl Connections {
                 self.divided.divide(report, number, change.number, clock);
             }
         }
-        let slots = (0..).zip(&self.cadences).zip(leaving).zip(written.iter_mut().zip(out));
-        for (((number, cadence), leaving), (written, out)) in slots {
-            let Some(cadence) = cadence.filter(|_| leaving) else { continue };
+        let Some((moved, out)) = out.split_last_mut() else { return };
+        let whose = change.leaving.into_iter().zip(change.moving);
+        let slots = (0..).zip(&self.cadences).zip(whose).zip(written.iter_mut().zip(out));
+        for (((number, cadence), (leaving, moving)), (written, out)) in slots {
+            let Some(cadence) = cadence.filter(|_| leaving || moving) else { continue };
             for (at, (now, kept)) in report.directions.iter().zip(&mut written.sides).enumerate() {
-                let mut side = *kept;
-                let first = meet(&mut side, now);
-                if now.packets == 0 {
-                    continue;
+                if leaving && now.packets > 0 {
+                    let intervals = kept.leave(now, number, cadence);
+                    out.extend(intervals.iter().flatten().filter_map(|one| build(report, at, one, clock)));
                 }
-                if first && cadence.start {
-                    let interval = side.next(now, number, Event::Start, None);
-                    out.extend(build(report, at, &interval, clock));
+                if moving && now.packets > kept.packets {
+                    let interval = kept.pass(now, number, cadence);
+                    moved.extend(interval.and_then(|one| build(report, at, &one, clock)));
                 }
-                let last = match (cadence.end, cadence.update && now.packets > side.packets) {
-                    (true, _) => Some(side.next(now, number, Event::End, Some(EndReason::Shutdown))),
-                    (false, true) => Some(side.next(now, number, Event::Update, None)),
-                    (false, false) => None,
-                };
-                out.extend(last.and_then(|interval| build(report, at, &interval, clock)));
-                kept.number = side.number;
             }
         }
     }
@@ -181,6 +207,13 @@ impl Connections {
                 written.begin(reported, now_ns);
             }
         }
+    }
+
+    /// A hash table is at most seven eighths full, has a power of two of places and is moved as a whole when it grows.
+    pub(super) fn bytes_max(entries: u64) -> u64 {
+        let places = (entries * 8 / 7 + 1).next_power_of_two();
+        let place = (size_of::<(u64, Open)>() + 1) as u64;
+        places * place + places / 2 * place + Divided::BYTES_MAX
     }
 
     pub(super) fn len(&self) -> usize {

@@ -30,6 +30,11 @@ pub(super) struct Divided {
 }
 
 impl Divided {
+    /// Each connection has two marks or more, in a list that is at most twice as long; its place in the table is counted
+    /// as that of the connections is.
+    pub(super) const BYTES_MAX: u64 =
+        (DIVIDED_MAX * (2 * size_of::<Mark>() + 2 * size_of::<(u64, Vec<Mark>)>())) as u64;
+
     /// Tasks join the cadence with this change; the connection stands as reported.
     pub(super) fn divide(&mut self, report: &Report, cadence: u8, change: u32, clock: Clock) {
         let room = DIVIDED_MAX.saturating_sub(self.count);

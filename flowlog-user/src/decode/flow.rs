@@ -8,7 +8,9 @@ use flowlog_abi::{
 use flowlog_ebpf::{Closed, how};
 
 use crate::clock::Clock;
-use crate::record::{EndReason, Event, Flow, Hook, Identity, Joined, L4, PoolTag, Tunnel, TunnelKind};
+use crate::record::{
+    Dropped, EndReason, Event, Flow, Hook, Identity, Joined, L4, PoolTag, Tunnel, TunnelKind,
+};
 
 /// What one record says of an interval.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +83,7 @@ pub(super) fn build(report: &Report, at: usize, interval: &Interval, clock: Cloc
         rtt_ns: report.rtt_ns,
         vlans: [around.vlan, around.inner_vlan],
         tunnel: tunnel_of(around),
+        dropped: None,
         source,
         destination,
         protocol: key.protocol,
@@ -100,6 +103,27 @@ pub(super) fn build(report: &Report, at: usize, interval: &Interval, clock: Cloc
         source_pool: PoolTag::NONE,
         destination_pool: PoolTag::NONE,
     })
+}
+
+/// The record of what the kernel dropped: one direction, which is an answer to nothing.
+pub(super) fn dropped(
+    (report, direction): (&Report, usize),
+    dropped: Dropped,
+    (packets, bytes): (u64, u64),
+    clock: Clock,
+) -> Option<Flow> {
+    let side = report.directions.get(direction)?;
+    let interval = Interval {
+        cadence: 0,
+        event: Event::Drop,
+        end_reason: None,
+        number: report.number,
+        first_ns: side.first_ns,
+        packets,
+        bytes,
+    };
+    let flow = build(report, direction, &interval, clock)?;
+    Some(Flow { dropped: Some(dropped), is_reply: None, ..flow })
 }
 
 fn tunnel_of(around: &Around) -> Option<Tunnel> {

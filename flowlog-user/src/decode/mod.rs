@@ -17,12 +17,17 @@ use zerocopy::FromBytes;
 
 use crate::clock::Clock;
 use crate::limits::CADENCES_MAX;
-use crate::record::{EndReason, Flow};
+use crate::record::{Dropped, EndReason, Flow};
 use connections::Connections;
 
-/// Flows by cadence: index = the number in [`Flow::cadence`]. Behind them a list of those that are for some tasks of
+/// Flows by cadence: index = the number in [`Flow::cadence`]. Behind them a list of drops, and one of those that are for some tasks of
 /// their cadence only ([`Flow::joined`]); they come before all others.
 pub type Flows = Vec<Vec<Flow>>;
+
+/// Where in [`Flows`] those are that the kernel dropped; their cadence says nothing.
+pub const DROPPED: usize = CADENCES_MAX;
+/// Where those are that are for some tasks only: last.
+pub const DIVIDED: usize = CADENCES_MAX + 1;
 
 /// A change of tasks, as far as it concerns connections that are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +36,9 @@ pub struct Change {
     pub number: u32,
     /// Cadences that tasks leave for good, by their numbers until now.
     pub leaving: [bool; CADENCES_MAX],
-    /// Cadences that tasks join and that others have already.
+    /// Cadences, by their numbers until now, of tasks that go on with another filter or cadence.
+    pub moving: [bool; CADENCES_MAX],
+    /// Cadences that tasks join and that others have already; who goes on with another filter joins anew.
     pub joining: [bool; CADENCES_MAX],
 }
 
@@ -54,6 +61,12 @@ pub struct Counts {
     pub ended_packets: u64,
     /// Layer-2 bytes of the same.
     pub ended_bytes: u64,
+    /// Records of drops.
+    pub drops: u64,
+    /// Packets in them.
+    pub dropped_packets: u64,
+    /// Bytes of the same.
+    pub dropped_bytes: u64,
 }
 
 /// The cadences by number; tasks come and go, numbers stay.
@@ -80,8 +93,8 @@ impl Decoder {
     }
 
     /// Before [`Self::change`]: takes how a connection stands in the table, so that what was counted before goes to the
-    /// tasks before. Those that leave a cadence get their last records of it in `out`; those that join one get of its next
-    /// record only what comes from now on.
+    /// tasks before. Those that leave a cadence get their last records of it in `out`, those that move theirs in its last
+    /// list; those that join one get of its next record only what comes from now on.
     pub fn stand(&mut self, report: &Report, change: Change, clock: Clock, out: &mut Flows) {
         if flow::sound(report) {
             self.connections.stand(report, change, clock, out);
@@ -110,7 +123,7 @@ impl Decoder {
     /// An empty set of flows, one list for each cadence.
     #[must_use]
     pub fn flows(&self) -> Flows {
-        vec![Vec::new(); CADENCES_MAX + 1]
+        vec![Vec::new(); DIVIDED + 1]
     }
 
     /// What has been counted so far.
@@ -123,6 +136,12 @@ impl Decoder {
     #[must_use]
     pub fn open(&self) -> usize {
         self.connections.len()
+    }
+
+    /// The most bytes that the connections of so large a table take here.
+    #[must_use]
+    pub fn bytes_max(table_entries: u32) -> u64 {
+        Connections::bytes_max(u64::from(table_entries))
     }
 
     /// Takes a record from the ring.
@@ -159,6 +178,28 @@ impl Decoder {
             }
         }
         self.counts.decoded += 1;
+    }
+
+    /// Takes what the kernel dropped: a report in which one direction is filled.
+    pub fn dropped(
+        &mut self,
+        report: &Report,
+        direction: usize,
+        dropped: Dropped,
+        clock: Clock,
+        out: &mut Flows,
+    ) {
+        let Some((packets, bytes)) = delta(report).filter(|_| flow::sound(report)) else {
+            self.counts.malformed += 1;
+            return;
+        };
+        self.counts.drops += 1;
+        self.counts.dropped_packets += packets;
+        self.counts.dropped_bytes += bytes;
+        let flow = flow::dropped((report, direction), dropped, (packets, bytes), clock);
+        if let (Some(flow), Some(out)) = (flow, out.get_mut(DROPPED)) {
+            out.push(flow);
+        }
     }
 
     /// Takes the last report of a connection.

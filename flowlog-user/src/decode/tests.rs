@@ -7,7 +7,7 @@ use zerocopy::IntoBytes;
 
 use super::{Cadence, Cadences, Change, Decoder, Flows};
 use crate::clock::Clock;
-use crate::limits::CADENCES_MAX;
+
 use crate::record::{EndReason, Event, Flow, Hook, L4};
 
 const ALL: Cadence = Cadence { start: true, update: true, end: true, interval_ns: 60_000_000_000 };
@@ -183,7 +183,7 @@ fn a_packet_alone_is_one_record_in_each_cadence() {
     let mut alone = with(report(), 1, (1, 74), (0, 0), 100, 100);
     alone.what = REPORT_ALONE;
     take(&mut decoder, &alone, &mut out);
-    assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1, 0, 0]);
+    assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1, 0, 0, 0]);
     assert_eq!(out[0][0].end_reason, Some(EndReason::TableFull));
     assert_eq!(
         [out[0][0].event, out[1][0].event, out[2][0].event],
@@ -245,6 +245,54 @@ fn what_was_counted_before_a_change_goes_to_the_tasks_before() {
 }
 
 #[test]
+fn who_moves_gets_what_came_before_and_others_notice_nothing() {
+    let update = Cadence { start: false, end: false, ..ALL };
+    let mut decoder = decoder(&[ALL, update, END]);
+    let mut out = decoder.flows();
+    take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
+    // Seven packets stand in the table; a task of each cadence goes on with another filter, another leaves the first.
+    let mut last = decoder.flows();
+    let change = Change {
+        number: 1,
+        leaving: [true, false, false, false],
+        moving: [true, true, true, false],
+        joining: [true, true, true, false],
+    };
+    decoder.stand(&with(report(), 1, (7, 700), (1, 74), 101, 110), change, Clock::wall(), &mut last);
+    assert_eq!(shorthand(&last[0]), [(Event::End, false, 6, 626, 7)]);
+    let moved = &last[super::DIVIDED];
+    assert_eq!(
+        shorthand(moved),
+        [
+            (Event::Update, false, 6, 626, 7),
+            (Event::Update, false, 7, 700, 7),
+            (Event::End, false, 7, 700, 7)
+        ]
+    );
+    assert_eq!(moved.iter().map(|flow| flow.cadence).collect::<Vec<_>>(), [0, 1, 2]);
+    decoder.end(&with(report(), 1, (10, 974), (7, 700), 111, 120), EndReason::Fin, Clock::wall(), &mut out);
+    // Who stays gets the whole of it, who has moved the rest.
+    let rest: Vec<_> =
+        out[super::DIVIDED].iter().map(|flow| (flow.cadence, flow.joined.from, flow.packets)).collect();
+    assert_eq!(rest, [(0, 0, 9), (0, 1, 3), (2, 0, 10), (2, 1, 3)]);
+    // No number comes twice: a record's uuid is made of it.
+    let numbers = |cadence: u8| {
+        let all = out
+            .iter()
+            .chain(&last)
+            .flatten()
+            .filter(move |flow| flow.cadence == cadence && flow.joined.from == 0);
+        all.map(|flow| flow.number).collect::<Vec<_>>()
+    };
+    for cadence in 0..3 {
+        let (all, mut distinct) = (numbers(cadence), numbers(cadence));
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(all.len(), distinct.len(), "{all:?}");
+    }
+}
+
+#[test]
 fn a_record_is_divided_for_tasks_that_join_its_cadence() {
     let mut decoder = decoder(&[ALL]);
     let mut out = decoder.flows();
@@ -264,7 +312,7 @@ fn a_record_is_divided_for_tasks_that_join_its_cadence() {
     );
     // The start and the end are everybody's.
     assert_eq!(shorthand(&out[0]), [(Event::Start, false, 1, 74, 1), (Event::End, false, 1, 100, 13)]);
-    let divided = &out[CADENCES_MAX];
+    let divided = &out[super::DIVIDED];
     assert_eq!(
         shorthand(divided),
         [
@@ -290,7 +338,7 @@ fn nothing_is_divided_where_nothing_was_pending() {
     decoder.stand(&with(report(), 1, (5, 500), (5, 500), 100, 100), join, Clock::wall(), &mut out);
     decoder.end(&with(report(), 1, (8, 800), (5, 500), 171, 180), EndReason::Fin, Clock::wall(), &mut out);
     assert_eq!(shorthand(&out[0]), [(Event::Start, false, 5, 500, 5), (Event::End, false, 3, 300, 8)]);
-    assert!(out[CADENCES_MAX].is_empty());
+    assert!(out[super::DIVIDED].is_empty());
 }
 
 #[test]

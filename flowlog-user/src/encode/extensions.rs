@@ -1,10 +1,10 @@
 use super::json::{Message, message, span};
 use super::text::{key, nonzero, number, plain, string, time};
 use crate::record::fields::{Field, FieldSet, Mask};
-use crate::record::{Flow, Node};
+use crate::record::{Dropped, Flow, Node};
 
 /// Every field below `extensions`.
-pub(super) const EXTENSIONS: FieldSet = span(Field::ExtensionsEvent, Field::ExtensionsTunnel);
+pub(super) const EXTENSIONS: FieldSet = span(Field::ExtensionsEvent, Field::ExtensionsDropInterface);
 
 /// Writes `extensions`: what Hubble has no field for, as a `google.protobuf.Struct`, which its client accepts.
 pub(super) fn extensions(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
@@ -77,6 +77,30 @@ fn values(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
         && let Some(tunnel) = flow.tunnel
     {
         plain(out, "\"tunnel\":", tunnel.kind.name());
+    }
+    if let Some(dropped) = &flow.dropped {
+        self::dropped(out, dropped, mask);
+    }
+}
+
+/// What the kernel says of a drop.
+fn dropped(out: &mut Vec<u8>, dropped: &Dropped, mask: &Mask) {
+    for (field, quoted, text) in [
+        (Field::ExtensionsDropReason, "\"drop_reason\":", dropped.kind.reason.as_str()),
+        (Field::ExtensionsDropLocation, "\"drop_location\":", &dropped.kind.location),
+    ] {
+        if mask.keep.has(field) && !text.is_empty() {
+            key(out, quoted);
+            string(out, text);
+        }
+    }
+    if mask.keep.has(Field::ExtensionsDropNetns) {
+        nonzero(out, "\"drop_netns\":", dropped.netns);
+    }
+    let interface = dropped.interface.as_str();
+    if mask.keep.has(Field::ExtensionsDropInterface) && !interface.is_empty() {
+        key(out, "\"drop_interface\":");
+        string(out, interface);
     }
 }
 

@@ -1,12 +1,12 @@
 //! One record as a line of one level: a JSON object with a key for each column (`record::columns`) that is not empty.
 //! Times are RFC 3339, numbers are numbers.
 
-use super::json::span;
+use super::json::{drop_reason_desc, span};
 use super::text::{address, key, nonzero, number, plain, string, time, time_at};
 use super::{foreign, l4, masked};
 use crate::record::columns::{COLUMNS, Cell, cells};
 use crate::record::fields::{Field, FieldSet, Mask};
-use crate::record::measured::Entry;
+use crate::record::measured::{Entry, column_of};
 use crate::record::{End, Flow, Foreign, Identity, IpVersion, L4, Measured, Node, Texts, Tunnel};
 
 /// Appends the flow's line, newline included, with the fields that the mask keeps.
@@ -24,11 +24,14 @@ pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
     for (field, quoted, value) in [
         (Field::EmitterName, "\"emitter_name\":", "flowlog"),
         (Field::EmitterVersion, "\"emitter_version\":", env!("CARGO_PKG_VERSION")),
-        (Field::Verdict, "\"verdict\":", "FORWARDED"),
+        (Field::Verdict, "\"verdict\":", flow.verdict().0),
     ] {
         if keep(field) {
             plain(out, quoted, value);
         }
+    }
+    if keep(Field::DropReason) {
+        nonzero(out, "\"drop_reason\":", flow.drop_reason().unsigned_abs());
     }
     for (field, quoted, value) in [
         (Field::IpSource, "\"source_ip\":", flow.source),
@@ -200,13 +203,16 @@ fn point(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
         }
     }
     for (field, quoted, value) in [
-        (Field::TrafficDirection, "\"traffic_direction\":", flow.traffic_direction().name()),
-        (Field::TraceObservationPoint, "\"trace_observation_point\":", flow.hook.trace_observation_point()),
+        (Field::TrafficDirection, "\"traffic_direction\":", Some(flow.traffic_direction().name())),
+        (Field::TraceObservationPoint, "\"trace_observation_point\":", flow.trace_observation_point()),
         (Field::TraceReason, "\"trace_reason\":", flow.trace_reason()),
     ] {
-        if keep(field) {
+        if let Some(value) = value.filter(|_| keep(field)) {
             plain(out, quoted, value);
         }
+    }
+    if let Some(name) = drop_reason_desc(flow).filter(|_| keep(Field::DropReasonDesc)) {
+        plain(out, "\"drop_reason_desc\":", name);
     }
     if let Some(is_reply) = flow.is_reply.filter(|_| keep(Field::IsReply)) {
         key(out, if is_reply { "\"is_reply\":true" } else { "\"is_reply\":false" });
@@ -225,7 +231,7 @@ fn point(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
 fn measured(out: &mut Vec<u8>, ours: &Measured<'_>) {
     for (key, entry) in ours.entries() {
         out.extend_from_slice(b",\"");
-        out.extend_from_slice(if key == "rtt" { "rtt_ns" } else { key }.as_bytes());
+        out.extend_from_slice(column_of(key).as_bytes());
         out.extend_from_slice(b"\":");
         match entry {
             Entry::Text(name) => {
@@ -233,6 +239,7 @@ fn measured(out: &mut Vec<u8>, ours: &Measured<'_>) {
                 out.extend_from_slice(name.as_bytes());
                 out.push(b'"');
             }
+            Entry::Foreign(name) => string(out, name),
             Entry::Number(value) => number(out, value),
             Entry::Time(ns) => time(out, ns),
             Entry::Yes => out.extend_from_slice(b"true"),

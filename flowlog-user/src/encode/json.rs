@@ -6,6 +6,7 @@ use super::text::{address, key, nonzero, number, plain, string, time};
 use super::tunnel::tunnel;
 use super::uuid::uuid;
 use crate::record::fields::{FIELDS, Field, FieldSet, Mask};
+use crate::record::schema::DROP_REASON;
 use crate::record::{End, Flow, Identity, Node, Texts};
 
 /// A message: its key as `"name":`, the fields below it, and whether this flow has it.
@@ -74,7 +75,10 @@ fn head(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
         }
     });
     if keep(Field::Verdict) {
-        plain(out, "\"verdict\":", "FORWARDED");
+        plain(out, "\"verdict\":", flow.verdict().0);
+    }
+    if keep(Field::DropReason) {
+        nonzero(out, "\"drop_reason\":", flow.drop_reason().unsigned_abs());
     }
     absent(out, mask, "\"ethernet\":", const { span(Field::EthernetSource, Field::EthernetDestination) });
     let ip = const { span(Field::IpSource, Field::IpEncrypted) };
@@ -155,11 +159,11 @@ fn point(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
     let service = const { span(Field::DestinationServiceName, Field::DestinationServiceNamespace) };
     absent(out, mask, "\"destination_service\":", service);
     for (field, quoted, value) in [
-        (Field::TrafficDirection, "\"traffic_direction\":", flow.traffic_direction().name()),
-        (Field::TraceObservationPoint, "\"trace_observation_point\":", flow.hook.trace_observation_point()),
+        (Field::TrafficDirection, "\"traffic_direction\":", Some(flow.traffic_direction().name())),
+        (Field::TraceObservationPoint, "\"trace_observation_point\":", flow.trace_observation_point()),
         (Field::TraceReason, "\"trace_reason\":", flow.trace_reason()),
     ] {
-        if keep(field) {
+        if let Some(value) = value.filter(|_| keep(field)) {
             plain(out, quoted, value);
         }
     }
@@ -170,6 +174,9 @@ fn point(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
         "\"ip_trace_id\":",
         const { span(Field::IpTraceIdTraceId, Field::IpTraceIdIpOptionType) },
     );
+    if let Some(name) = drop_reason_desc(flow).filter(|_| keep(Field::DropReasonDesc)) {
+        plain(out, "\"drop_reason_desc\":", name);
+    }
     if let Some(is_reply) = flow.is_reply.filter(|_| keep(Field::IsReply)) {
         key(out, if is_reply { "\"is_reply\":true" } else { "\"is_reply\":false" });
     }
@@ -178,6 +185,11 @@ fn point(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
     message(out, mask, &Message { key: "\"trace_context\":", fields: trace, present: false }, |out| {
         absent(out, mask, "\"parent\":", trace);
     });
+}
+
+/// Hubble's word for why the packets were dropped; zero is left out, as everywhere.
+pub(super) fn drop_reason_desc(flow: &Flow) -> Option<&'static str> {
+    Some(flow.drop_reason()).filter(|number| *number != 0).and_then(|number| DROP_REASON.name_of(number))
 }
 
 fn interface(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {

@@ -5,9 +5,7 @@ use super::json::span;
 use super::protobuf_event;
 use super::wire::{bytes, delimited, nonzero, timestamp};
 use crate::record::fields::{Field, FieldSet, Mask};
-use crate::record::{
-    End, Flow, Foreign, Identity, IpVersion, L4, Measured, Node, Texts, Tunnel, VERDICT_FORWARDED, schema,
-};
+use crate::record::{End, Flow, Foreign, Identity, IpVersion, L4, Measured, Node, Texts, Tunnel, schema};
 
 /// Appends the flow with the fields that the mask keeps. Zero values are left out.
 pub fn encode(flow: &Flow, node: &Node, mask: &Mask, out: &mut Vec<u8>) {
@@ -79,7 +77,10 @@ fn head(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
         }
     });
     if keep(Field::Verdict) {
-        nonzero(out, 2, u64::from(VERDICT_FORWARDED.unsigned_abs()));
+        nonzero(out, 2, flow.verdict().1.unsigned_abs().into());
+    }
+    if keep(Field::DropReason) {
+        nonzero(out, 3, flow.drop_reason().unsigned_abs().into());
     }
     absent(out, mask, 4, const { span(Field::EthernetSource, Field::EthernetDestination) });
     message(out, mask, 5, const { span(Field::IpSource, Field::IpEncrypted) }, true, |out| {
@@ -202,9 +203,10 @@ fn point(out: &mut Vec<u8>, flow: &Flow, node: &Node, mask: &Mask) {
         (
             Field::TraceObservationPoint,
             24,
-            of(&schema::TRACE_OBSERVATION_POINT, flow.hook.trace_observation_point()),
+            flow.trace_observation_point().map_or(0, |name| of(&schema::TRACE_OBSERVATION_POINT, name)),
         ),
-        (Field::TraceReason, 36, of(&schema::TRACE_REASON, flow.trace_reason())),
+        (Field::TraceReason, 36, flow.trace_reason().map_or(0, |name| of(&schema::TRACE_REASON, name))),
+        (Field::DropReasonDesc, 25, flow.drop_reason()),
     ] {
         if keep(field) {
             nonzero(out, number, value.unsigned_abs().into());

@@ -65,6 +65,7 @@ pub(super) fn measured(out: &mut Vec<u8>, ours: &Measured<'_>, time_ns: i64) {
             (number::DUPLICATE_BYTES, ours.duplicate_bytes),
             (number::VLAN, ours.vlan),
             (number::INNER_VLAN, ours.inner_vlan),
+            (number::DROP_NETNS, ours.drop_netns),
             (number::TUNNEL, ours.tunnel.map(TunnelKind::number)),
         ] {
             if let Some(value) = value {
@@ -79,7 +80,16 @@ pub(super) fn measured(out: &mut Vec<u8>, ours: &Measured<'_>, time_ns: i64) {
         ] {
             nonzero(out, number, set.into());
         }
-        for name in &ours.interfaces {
+        for (number, text) in [
+            (number::DROP_REASON, &ours.drop_reason),
+            (number::DROP_LOCATION, &ours.drop_location),
+            (number::DROP_INTERFACE, &ours.drop_interface),
+        ] {
+            if let Some(text) = text {
+                bytes(out, number, text.as_bytes());
+            }
+        }
+        for name in ours.interfaces.iter() {
             bytes(out, number::INTERFACES, name.as_bytes());
         }
     });

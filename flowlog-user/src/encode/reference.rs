@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::record::fields::{FIELDS, Mask};
-use crate::record::{End, Flow, L4, Node, Tunnel, TunnelKind};
+use crate::record::schema::DROP_REASON;
+use crate::record::{Dropped, End, Flow, L4, Node, Tunnel, TunnelKind};
 
 /// An object keeps its keys in order, which `serde_json`'s does not.
 #[derive(Debug)]
@@ -113,7 +114,7 @@ fn value(flow: &Flow, node: &Node, path: &str) -> Option<Value> {
         "uuid" => Some(json!(uuid(flow, node))),
         "emitter.name" => Some(json!("flowlog")),
         "emitter.version" => Some(json!(env!("CARGO_PKG_VERSION"))),
-        "verdict" => Some(json!("FORWARDED")),
+        "verdict" => Some(json!(if flow.dropped.is_some() { "DROPPED" } else { "FORWARDED" })),
         "IP.source" => Some(json!(flow.source.to_string())),
         "IP.destination" => Some(json!(flow.destination.to_string())),
         "IP.ipVersion" => Some(json!(if flow.source.is_ipv4() { "IPv4" } else { "IPv6" })),
@@ -123,11 +124,12 @@ fn value(flow: &Flow, node: &Node, path: &str) -> Option<Value> {
         "destination.labels" => Some(json!(flow.labels(End::Destination, node).iter().collect::<Vec<_>>())),
         "Type" => Some(json!("L3_L4")),
         "node_name" => (!node.name.is_empty()).then(|| json!(node.name)),
-        "event_type.type" => Some(json!(4)),
+        "event_type.type" => Some(json!(if flow.dropped.is_some() { 1 } else { 4 })),
         "event_type.sub_type" => nonzero(flow.event_type().1.unsigned_abs().into()),
         "traffic_direction" => Some(json!(flow.traffic_direction().name())),
+        "trace_observation_point" | "trace_reason" if flow.dropped.is_some() => None,
         "trace_observation_point" => Some(json!(flow.hook.trace_observation_point())),
-        "trace_reason" => Some(json!(flow.trace_reason())),
+        "trace_reason" => Some(json!(flow.trace_reason()?)),
         "is_reply" => flow.is_reply.map(|is_reply| json!(is_reply)),
         "interface.index" => nonzero(flow.interfaces[0].into()),
         "interface.name" => name(flow.interfaces[0]).filter(|name| !name.is_empty()).map(Value::String),
@@ -155,17 +157,6 @@ fn value(flow: &Flow, node: &Node, path: &str) -> Option<Value> {
                 TunnelKind::Ip6ip => "ip6ip",
             })
         }),
-        "tunnel.protocol" => match flow.tunnel?.kind {
-            TunnelKind::Vxlan => Some(json!("VXLAN")),
-            TunnelKind::Geneve => Some(json!("GENEVE")),
-            _ => None,
-        },
-        "tunnel.IP.source" => Some(json!(flow.tunnel?.source.to_string())),
-        "tunnel.IP.destination" => Some(json!(flow.tunnel?.destination.to_string())),
-        "tunnel.IP.ipVersion" => Some(json!(if flow.tunnel?.source.is_ipv4() { "IPv4" } else { "IPv6" })),
-        "tunnel.l4.UDP.source_port" => nonzero(flow.tunnel?.ports.0.into()),
-        "tunnel.l4.UDP.destination_port" => nonzero(flow.tunnel?.ports.1.into()),
-        "tunnel.vni" => nonzero(flow.tunnel?.vni.into()),
         "extensions.rtt" => nonzero(flow.rtt_ns.into()),
         "extensions.interfaces" => {
             let crossed: Vec<_> = flow.interfaces.into_iter().filter(|index| *index != 0).collect();
@@ -173,7 +164,43 @@ fn value(flow: &Flow, node: &Node, path: &str) -> Option<Value> {
                 crossed.iter().map(|index| name(*index).unwrap_or_else(|| index.to_string())).collect();
             (names.len() > 1).then(|| json!(names))
         }
-        _ => transport(flow.l4, path.strip_prefix("l4.")?),
+        _ => match path.strip_prefix("l4.") {
+            Some(path) => transport(flow.l4, path),
+            None if path.starts_with("tunnel.") => of_tunnel(flow.tunnel.as_ref()?, path),
+            None => of_drop(flow.dropped.as_ref()?, path),
+        },
+    }
+}
+
+fn of_tunnel(tunnel: &Tunnel, path: &str) -> Option<Value> {
+    let nonzero = |value: u64| (value != 0).then(|| json!(value));
+    match path {
+        "tunnel.protocol" => match tunnel.kind {
+            TunnelKind::Vxlan => Some(json!("VXLAN")),
+            TunnelKind::Geneve => Some(json!("GENEVE")),
+            _ => None,
+        },
+        "tunnel.IP.source" => Some(json!(tunnel.source.to_string())),
+        "tunnel.IP.destination" => Some(json!(tunnel.destination.to_string())),
+        "tunnel.IP.ipVersion" => Some(json!(if tunnel.source.is_ipv4() { "IPv4" } else { "IPv6" })),
+        "tunnel.l4.UDP.source_port" => nonzero(tunnel.ports.0.into()),
+        "tunnel.l4.UDP.destination_port" => nonzero(tunnel.ports.1.into()),
+        "tunnel.vni" => nonzero(tunnel.vni.into()),
+        _ => None,
+    }
+}
+
+fn of_drop(dropped: &Dropped, path: &str) -> Option<Value> {
+    let text = |text: &str| (!text.is_empty()).then(|| json!(text));
+    let number = dropped.kind.hubble;
+    match path {
+        "drop_reason" => (number != 0).then(|| json!(number)),
+        "drop_reason_desc" => DROP_REASON.name_of(number).filter(|_| number != 0).map(|name| json!(name)),
+        "extensions.drop_reason" => text(&dropped.kind.reason),
+        "extensions.drop_location" => text(&dropped.kind.location),
+        "extensions.drop_netns" => (dropped.netns != 0).then(|| json!(dropped.netns)),
+        "extensions.drop_interface" => text(dropped.interface.as_str()),
+        _ => None,
     }
 }
 

@@ -7,8 +7,8 @@ use super::json::encode;
 use super::reference;
 use crate::record::fields::{FIELDS, Field, FieldSet, Mask, below};
 use crate::record::{
-    Block, EndReason, Event, Flow, Hook, Identity, Interface, L4, Node, Pool, PoolTag, Pools, Role, Tunnel,
-    TunnelKind,
+    Block, DropKind, Dropped, EndReason, Event, Flow, ForeignName, Hook, Identity, Interface, L4, Node, Pool,
+    PoolTag, Pools, Role, Tunnel, TunnelKind,
 };
 
 /// 2026-11-30T20:14:26Z
@@ -28,6 +28,7 @@ fn tcp_end() -> Flow {
         rtt_ns: 187_402,
         vlans: [0; 2],
         tunnel: None,
+        dropped: None,
         source: IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)),
         destination: IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34)),
         protocol: 6,
@@ -62,6 +63,7 @@ fn icmpv6_start() -> Flow {
         rtt_ns: 0,
         vlans: [0; 2],
         tunnel: None,
+        dropped: None,
         source: IpAddr::V6("2001:db8::1".parse().unwrap()),
         destination: IpAddr::V6("fd00::2:0:0:3".parse().unwrap()),
         protocol: 58,
@@ -94,6 +96,7 @@ fn fragment_update() -> Flow {
         rtt_ns: 0,
         vlans: [0; 2],
         tunnel: None,
+        dropped: None,
         protocol: 17,
         l4: L4::Other,
         is_reply: None,
@@ -301,6 +304,16 @@ fn time() -> impl Strategy<Value = i64> {
     ]
 }
 
+fn dropped() -> impl Strategy<Value = Dropped> {
+    let reason = prop::sample::select(vec!["NETFILTER_DROP", "SOCKET_RCVBUFF", "openvswitch:7", "a<\"b", ""]);
+    let location = prop::sample::select(vec!["nf_hook_slow", "br_forward [bridge]", ""]);
+    (reason, location, any::<u32>(), "\\PC{0,20}").prop_map(|(reason, location, netns, interface)| Dropped {
+        kind: DropKind::of(reason, location),
+        netns,
+        interface: ForeignName::new(&interface.replace('\0', "")),
+    })
+}
+
 fn tunnel() -> impl Strategy<Value = Tunnel> {
     let kind = prop::sample::select(vec![
         TunnelKind::Vxlan,
@@ -323,6 +336,7 @@ prop_compose! {
         [high_to_low, midstream, duplicate, fragment] in any::<[bool; 4]>(),
         rtt_ns in prop_oneof![Just(0), any::<u32>()],
         (vlans, tunnel) in (any::<[u16; 2]>(), prop::option::of(tunnel())),
+        dropped in prop::option::of(dropped()),
         (source, destination, protocol, l4) in (address(), address(), any::<u8>(), transport()),
         is_reply in any::<Option<bool>>(),
         hook in prop::sample::select(vec![
@@ -337,7 +351,7 @@ prop_compose! {
     ) -> Flow {
         Flow {
             joined: crate::record::Joined::EVER,
-            cadence, event, end_reason, connection, number, high_to_low, midstream, duplicate, fragment, rtt_ns, vlans, tunnel,
+            cadence, event, end_reason, connection, number, high_to_low, midstream, duplicate, fragment, rtt_ns, vlans, tunnel, dropped,
             source, destination, protocol, l4, is_reply, hook, interfaces, started_ns, first_seen_ns, last_seen_ns, packets,
             bytes, packets_total, bytes_total, source_identity, destination_identity,
             source_pool: PoolTag::NONE, destination_pool: PoolTag::NONE,
@@ -426,6 +440,7 @@ fn the_longest_line_is_far_below_what_readers_take() {
         rtt_ns: u32::MAX,
         vlans: [0; 2],
         tunnel: None,
+        dropped: None,
         source: address,
         destination: address,
         l4: L4::Tcp { source_port: u16::MAX, destination_port: u16::MAX, flags: 0xff },

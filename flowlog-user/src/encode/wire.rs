@@ -1,6 +1,6 @@
 //! Protobuf's wire: keys, varints and messages behind their length, by prost's primitives.
 
-use prost::encoding::{WireType, encode_key, encode_varint};
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
 /// A varint; zero is left out.
 pub(super) fn nonzero(out: &mut Vec<u8>, number: u32, value: u64) {
@@ -47,9 +47,12 @@ pub(super) fn delimited(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
         return;
     }
     // Seldom longer than two bytes: what was appended makes room for the rest of them.
-    let mut prefix = Vec::with_capacity(8);
-    encode_varint(length as u64, &mut prefix);
-    out.splice(at..=at, prefix);
+    let bytes = encoded_len_varint(length as u64);
+    out.resize(at + bytes + length, 0);
+    out.copy_within(at + 1..=at + length, at + bytes);
+    if let Some(mut place) = out.get_mut(at..at + bytes) {
+        encode_varint(length as u64, &mut place);
+    }
 }
 
 /// A `google.protobuf.Timestamp`.

@@ -79,6 +79,7 @@ mod tests {
             rtt_ns: 0,
             vlans: [0; 2],
             tunnel: None,
+            dropped: None,
             source: source.parse().unwrap(),
             destination: destination.parse().unwrap(),
             protocol: 17,

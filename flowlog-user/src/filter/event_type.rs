@@ -42,6 +42,12 @@ impl EventTypes {
         self.0.iter().any(|wanted| wanted.number == number || wanted.number == 0)
     }
 
+    /// Whether one of them is this number, or any, whatever the sub type.
+    pub(super) fn have_whole(&self, number: i32) -> bool {
+        let whole = |wanted: &EventType| wanted.sub_type.is_none();
+        self.0.iter().any(|wanted| whole(wanted) && (wanted.number == number || wanted.number == 0))
+    }
+
     /// Lost events have no type, and always match.
     pub(super) fn matches(&self, kind: EventKind) -> bool {
         let (number, sub_type) = match kind {

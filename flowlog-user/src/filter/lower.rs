@@ -8,7 +8,7 @@ use flowlog_abi::protocol;
 use super::{FlowFilter, Matcher, Spec};
 use crate::limits::RULE_PREFIXES_MAX;
 use crate::record::End;
-use crate::record::rules::{Group, Rules};
+use crate::record::rules::{Group, Of, Rules};
 
 /// Protocols whose records have ports.
 const WITH_PORTS: [u8; 3] = [protocol::TCP, protocol::UDP, protocol::SCTP];
@@ -51,14 +51,33 @@ impl Spec {
         division
     }
 
-    /// Adds what this task wants to the rules.
-    pub fn lower(&self, rules: &mut Rules) {
+    /// Whether the filters ask for what the kernel drops: one of them names a verdict, a reason or a type of event that
+    /// drops have, or leaves nothing but drops. A filter that names none of these is about packets that interfaces show,
+    /// and would get the dropped ones of them twice.
+    #[must_use]
+    pub fn asks_for_drops(&self) -> bool {
+        let about = |filter: &FlowFilter| filter.0.iter().any(Matcher::is_about_drops);
+        let takes_drops = |filter: &FlowFilter| filter.0.iter().all(|matcher| matcher.takes().1);
+        let leaves_drops =
+            |filter: &FlowFilter| !filter.0.is_empty() && filter.0.iter().all(Matcher::takes_all_but_drops);
+        self.include.iter().any(|filter| about(filter) && takes_drops(filter))
+            || self.exclude.iter().any(leaves_drops)
+    }
+
+    /// Adds what this task wants to the rules; `drops`: also what the kernel drops.
+    pub fn lower(&self, drops: bool, rules: &mut Rules) {
         let [source, destination] = [End::Source, End::Destination]
             .map(|end| self.conditions.within(end).map(|set| set.cover(POOLS_MAX)));
         let everything = [FlowFilter::default()];
         let include = if self.include.is_empty() { &everything[..] } else { &self.include };
         for filter in include {
-            let mut group = Group::default();
+            let (shown, dropped) = filter
+                .0
+                .iter()
+                .map(Matcher::takes)
+                .fold((true, drops), |all, one| (all.0 && one.0, all.1 && one.1));
+            let Some(of) = Of::these(shown, dropped) else { continue };
+            let mut group = Group { of, ..Group::default() };
             for matcher in &filter.0 {
                 narrow(&mut group, matcher);
             }

@@ -18,11 +18,9 @@ use super::text::Texts;
 use super::url;
 use super::workload::{Headers, Workloads};
 use crate::record::{
-    Address, EVENT_TYPE_TRACE, End, EventKind, Facts, Message, Texts as RecordTexts, VERDICT_FORWARDED,
+    Address, EVENT_TYPE_DROP, EVENT_TYPE_TRACE, End, EventKind, Facts, Message, Texts as RecordTexts,
+    VERDICT_DROPPED, VERDICT_FORWARDED,
 };
-
-/// `verdict` of a dropped flow.
-pub(super) const DROPPED: i32 = 2;
 
 /// One field of a filter with its alternatives.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -121,8 +119,9 @@ impl Matcher {
             Self::TrafficDirection(numbers) | Self::IpVersion(numbers) => {
                 numbers.matches(1) || numbers.matches(2)
             }
-            Self::Verdict(numbers) => numbers.matches(VERDICT_FORWARDED),
-            Self::EventType(types) => types.have(EVENT_TYPE_TRACE),
+            Self::Verdict(numbers) => numbers.matches(VERDICT_FORWARDED) || numbers.matches(VERDICT_DROPPED),
+            Self::EventType(types) => types.have(EVENT_TYPE_TRACE) || types.have(EVENT_TYPE_DROP),
+            Self::DropReasonDesc(_) => true,
             Self::Identity(_, identities) => (1..=3).any(|identity| identities.matches(Some(identity))),
             Self::TraceId(ids) => ids.matches(""),
             Self::IpTraceId(ids) => ids.matches(0),
@@ -134,7 +133,6 @@ impl Matcher {
             | Self::Service(..)
             | Self::Workload(..)
             | Self::ClusterName(..)
-            | Self::DropReasonDesc(_)
             | Self::HttpStatusCode(_)
             | Self::DnsQuery(_)
             | Self::HttpMethod(_)
@@ -143,6 +141,32 @@ impl Matcher {
             | Self::HttpHeader(_)
             | Self::NodeLabels(_) => false,
         }
+    }
+
+    /// Whether a record of what interfaces show can have what the field asks for, and one of what the kernel drops. Both
+    /// for fields that are the same in either.
+    pub(super) fn takes(&self) -> (bool, bool) {
+        match self {
+            Self::Verdict(numbers) => (numbers.matches(VERDICT_FORWARDED), numbers.matches(VERDICT_DROPPED)),
+            Self::EventType(types) => (types.have(EVENT_TYPE_TRACE), types.have(EVENT_TYPE_DROP)),
+            Self::DropReasonDesc(_) => (false, true),
+            _ => (true, true),
+        }
+    }
+
+    /// Whether every record of what interfaces show has what the field asks for, and no drop.
+    pub(super) fn takes_all_but_drops(&self) -> bool {
+        let whole = match self {
+            Self::Verdict(_) => true,
+            Self::EventType(types) => types.have_whole(EVENT_TYPE_TRACE),
+            _ => false,
+        };
+        whole && self.takes() == (true, false)
+    }
+
+    /// Whether the field is about whether packets were dropped.
+    pub(super) const fn is_about_drops(&self) -> bool {
+        matches!(self, Self::Verdict(_) | Self::EventType(_) | Self::DropReasonDesc(_))
     }
 
     /// Whether one of the alternatives holds.
@@ -157,6 +181,9 @@ impl Matcher {
             Self::TrafficDirection(numbers) => is_flow(facts) && numbers.matches(facts.traffic_direction()),
             Self::IpVersion(numbers) => is_flow(facts) && numbers.matches(facts.ip_version()),
             Self::Verdict(numbers) => is_flow(facts) && numbers.matches(facts.verdict()),
+            Self::DropReasonDesc(numbers) => {
+                is_flow(facts) && facts.verdict() == VERDICT_DROPPED && numbers.matches(facts.drop_reason())
+            }
             Self::Reply(replies) => replies.matches_reply(facts),
             Self::EventType(types) => types.matches(facts.kind()),
             Self::Interface(interfaces) => interfaces.matches(facts),
@@ -197,9 +224,6 @@ impl Matcher {
             }
             Self::ClusterName(end, names) => {
                 endpoint(*end).is_some_and(|at| names.matches(at.text("cluster_name")))
-            }
-            Self::DropReasonDesc(numbers) => {
-                flow.signed("verdict") == DROPPED && numbers.matches(flow.signed("drop_reason_desc"))
             }
             Self::HttpStatusCode(codes) => http.is_some_and(|http| codes.matches(http.unsigned("code"))),
             Self::HttpMethod(methods) => http.is_some_and(|http| {

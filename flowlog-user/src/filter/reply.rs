@@ -1,6 +1,5 @@
 use super::json;
-use super::matcher::DROPPED;
-use crate::record::Facts;
+use crate::record::{Facts, VERDICT_DROPPED};
 use crate::tree::{Problems, Tree};
 
 /// Yes or no, one of which must be the flow's.
@@ -14,7 +13,7 @@ impl Replies {
 
     /// Hubble leaves `is_reply` out of dropped flows; they count as no replies.
     pub(super) fn matches_reply(&self, facts: &impl Facts) -> bool {
-        let is_reply = facts.is_reply().or_else(|| (facts.verdict() == DROPPED).then_some(false));
+        let is_reply = facts.is_reply().or_else(|| (facts.verdict() == VERDICT_DROPPED).then_some(false));
         is_reply.is_some_and(|is_reply| self.matches(is_reply))
     }
 

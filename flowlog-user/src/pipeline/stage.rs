@@ -51,8 +51,10 @@ pub struct Swap {
     pub seats: Vec<(Seat, u8)>,
     /// Of each cadence's tasks, in the order of their seats.
     pub classifiers: [Classifier; CADENCES_MAX],
-    /// The number of the change: what tasks that begin with it, or change their cadence, have joined with.
+    /// The number of the change: what tasks that begin with it, or move, have joined with.
     pub number: u32,
+    /// Tasks that go on with another filter or cadence: what was counted before goes to what they were.
+    pub moving: HashSet<String>,
 }
 
 /// What was built.
@@ -117,7 +119,67 @@ impl Stage {
     /// Opens the files of tasks that begin or move. What runs is not touched.
     pub fn build(&mut self, wanted: &BTreeMap<String, Arc<Spec>>) -> Built {
         let mut built = Built::default();
-        let mut given: Vec<(Arc<Spec>, Way)> = Vec::with_capacity(wanted.len());
+        let given = self.ways(wanted, &mut built.failed);
+        let cadences = next(&self.cadences, given.iter().map(|(spec, _)| spec.cadence));
+        let mut running = BTreeMap::new();
+        self.changes = self.changes.saturating_add(1);
+        built.change.number = self.changes;
+        built.swap.number = self.changes;
+        for (spec, way) in given {
+            let at = cadences.iter().position(|cadence| *cadence == Some(spec.cadence));
+            let Some(number) = at.and_then(|at| u8::try_from(at).ok()) else {
+                // Only when a move failed that would have freed a cadence: it is tried again.
+                tracing::warn!(task = spec.name, "no cadence is free; the task waits for one");
+                continue;
+            };
+            built.counters.push(self.counters(&spec.name));
+            let before = self.running.get(&spec.name);
+            let stays =
+                before.is_some_and(|before| before.cadence == spec.cadence && before.filter == spec.filter);
+            let runs =
+                self.cadences.get(usize::from(number)).is_some_and(|before| *before == Some(spec.cadence));
+            if let Some(joining) = built.change.joining.get_mut(usize::from(number)) {
+                *joining |= runs && !stays;
+            }
+            if let Some(before) = before.filter(|_| !stays) {
+                note(&mut built.change.moving, &self.cadences, before.cadence);
+                built.swap.moving.insert(spec.name.clone());
+            }
+            let planned = || Box::new(Planned::new(number, Spec::clone(&spec)));
+            let seat = match way {
+                Way::Keep => Seat::Keep(spec.name.clone()),
+                Way::Change => Seat::Change(planned()),
+                Way::Open(running) => Seat::Open(planned(), *running),
+                Way::Later => Seat::OpenLater(planned(), self.counters(&spec.name)),
+            };
+            built.changes |= !matches!(seat, Seat::Keep(_));
+            built.swap.seats.push((seat, number));
+            running.insert(spec.name.clone(), spec);
+        }
+        built.changes |= running.len() != self.running.len();
+        for (_, gone) in self.running.iter().filter(|(name, _)| !running.contains_key(*name)) {
+            note(&mut built.change.leaving, &self.cadences, gone.cadence);
+        }
+        built.begins = cadences.iter().zip(&self.cadences).any(|(new, old)| new.is_some() && new != old);
+        if built.changes {
+            // Here, beside the data plane: with thousands of filters it takes a while.
+            built.swap.classifiers = classifiers(&running, &built.swap.seats);
+        }
+        built.cadences = cadences;
+        self.cadences = cadences;
+        self.running = running;
+        built
+    }
+
+    /// How each task is to go on; one whose file cannot be opened goes on as it was, if it runs.
+    fn ways(
+        &mut self,
+        wanted: &BTreeMap<String, Arc<Spec>>,
+        failed: &mut Vec<(String, Error)>,
+    ) -> Vec<(Arc<Spec>, Way)> {
+        let roots = Arc::clone(&self.roots);
+        let sharing = roots.share_listings();
+        let mut given = Vec::with_capacity(wanted.len());
         let held: HashSet<PathBuf> = self.running.values().map(|spec| spec.file.live_path()).collect();
         for (name, spec) in wanted {
             let before = self.running.get(name).cloned();
@@ -133,55 +195,12 @@ impl Stage {
                 (Ok(way), _) => given.push((Arc::clone(spec), way)),
                 (Err(error), before) => {
                     given.extend(before.map(|before| (before, Way::Keep)));
-                    built.failed.push((name.clone(), error));
+                    failed.push((name.clone(), error));
                 }
             }
         }
-        let cadences = next(&self.cadences, given.iter().map(|(spec, _)| spec.cadence));
-        let mut running = BTreeMap::new();
-        self.changes = self.changes.saturating_add(1);
-        built.change.number = self.changes;
-        built.swap.number = self.changes;
-        for (spec, way) in given {
-            let at = cadences.iter().position(|cadence| *cadence == Some(spec.cadence));
-            let Some(number) = at.and_then(|at| u8::try_from(at).ok()) else {
-                // Only when a move failed that would have freed a cadence: it is tried again.
-                tracing::warn!(task = spec.name, "no cadence is free; the task waits for one");
-                continue;
-            };
-            built.counters.push(self.counters(&spec.name));
-            let stays = self.running.get(&spec.name).is_some_and(|before| before.cadence == spec.cadence);
-            let runs =
-                self.cadences.get(usize::from(number)).is_some_and(|before| *before == Some(spec.cadence));
-            if let Some(joining) = built.change.joining.get_mut(usize::from(number)) {
-                *joining |= runs && !stays;
-            }
-            let planned = || Box::new(Planned::new(number, Spec::clone(&spec)));
-            let seat = match way {
-                Way::Keep => Seat::Keep(spec.name.clone()),
-                Way::Change => Seat::Change(planned()),
-                Way::Open(running) => Seat::Open(planned(), *running),
-                Way::Later => Seat::OpenLater(planned(), self.counters(&spec.name)),
-            };
-            built.changes |= !matches!(seat, Seat::Keep(_));
-            built.swap.seats.push((seat, number));
-            running.insert(spec.name.clone(), spec);
-        }
-        built.changes |= running.len() != self.running.len();
-        for (_, gone) in self.running.iter().filter(|(name, _)| !running.contains_key(*name)) {
-            for (leaving, cadence) in built.change.leaving.iter_mut().zip(&self.cadences) {
-                *leaving |= *cadence == Some(gone.cadence);
-            }
-        }
-        built.begins = cadences.iter().zip(&self.cadences).any(|(new, old)| new.is_some() && new != old);
-        if built.changes {
-            // Here, beside the data plane: with thousands of filters it takes a while.
-            built.swap.classifiers = classifiers(&running, &built.swap.seats);
-        }
-        built.cadences = cadences;
-        self.cadences = cadences;
-        self.running = running;
-        built
+        drop(sharing);
+        given
     }
 
     /// Takes note of what [`super::Pipeline::apply`] has left.
@@ -215,9 +234,9 @@ impl Stage {
 
     /// Every task that has stopped while others ran; waits for those that are still closing.
     #[must_use]
-    pub fn finish(mut self) -> Vec<Finished> {
+    pub fn finish(&mut self) -> Vec<Finished> {
         self.finished.extend(self.closing.drain(..).map(|(_, closing)| closing.wait()));
-        self.finished
+        std::mem::take(&mut self.finished)
     }
 
     fn open(&mut self, spec: &Spec) -> Result<Running, Error> {
@@ -229,6 +248,10 @@ impl Stage {
         while closes(&self.closing) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
+        if self.closing.iter().any(|(closing, _)| *closing == path) {
+            // What it has just finished is to be seen.
+            self.roots.forget_listings();
+        }
         let counters = self.counters(&spec.name);
         open(spec, &self.roots, counters)
     }
@@ -236,6 +259,13 @@ impl Stage {
     /// A task that moves or returns while its old file closes goes on with its counters.
     fn counters(&mut self, name: &str) -> Arc<TaskCounters> {
         Arc::clone(self.counters.entry(name.to_owned()).or_default())
+    }
+}
+
+/// Notes a cadence by its number.
+fn note(noted: &mut [bool], cadences: &[Option<Cadence>], of: Cadence) {
+    for (noted, cadence) in noted.iter_mut().zip(cadences) {
+        *noted |= *cadence == Some(of);
     }
 }
 

@@ -299,9 +299,18 @@ fn number_in(bits: u64) -> Json {
 fn ours(bytes: &[u8], time_ns: i64) -> Result<Measured<'_>, DecodeError> {
     let mut measured = Measured::default();
     each(bytes, |number, wire, bytes| {
-        if (number, wire) == (number::INTERFACES, WireType::LengthDelimited) {
+        let is_name = matches!(
+            number,
+            number::INTERFACES | number::DROP_REASON | number::DROP_LOCATION | number::DROP_INTERFACE
+        );
+        if is_name && wire == WireType::LengthDelimited {
             let name = std::str::from_utf8(delimited(bytes)?).map_err(|_| wrong("a name is not UTF-8"))?;
-            measured.interfaces.push(name.into());
+            match number {
+                number::DROP_REASON => measured.drop_reason = Some(name.into()),
+                number::DROP_LOCATION => measured.drop_location = Some(name.into()),
+                number::DROP_INTERFACE => measured.drop_interface = Some(name.into()),
+                _ => measured.interfaces.push(name.into()),
+            }
             return Ok(true);
         }
         if wire != WireType::Varint {
@@ -330,6 +339,7 @@ fn ours(bytes: &[u8], time_ns: i64) -> Result<Measured<'_>, DecodeError> {
             number::DUPLICATE_BYTES => measured.duplicate_bytes = Some(value),
             number::VLAN => measured.vlan = Some(value),
             number::INNER_VLAN => measured.inner_vlan = Some(value),
+            number::DROP_NETNS => measured.drop_netns = Some(value),
             number::TUNNEL => measured.tunnel = TunnelKind::from_number(value),
             _ => {}
         }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::fields::{COLUMN_NAMES, FIELDS};
-use super::measured::Entry;
+use super::measured::{Entry, column_of};
 use super::schema::{Arity, Descriptor, EXPORT_EVENT, FLOW, Kind, Spec};
 use super::{Foreign, Measured, Message, Value};
 
@@ -57,7 +57,7 @@ pub enum Cell<'a> {
 }
 
 /// What flowlog measures: keys below `extensions` that are not text.
-const MEASURED: [(&str, ColumnKind); 15] = [
+const MEASURED: [(&str, ColumnKind); 16] = [
     ("connection", ColumnKind::Unsigned),
     ("started", ColumnKind::Time),
     ("first_seen", ColumnKind::Time),
@@ -73,6 +73,7 @@ const MEASURED: [(&str, ColumnKind); 15] = [
     ("rtt", ColumnKind::Unsigned),
     ("vlan", ColumnKind::Unsigned),
     ("inner_vlan", ColumnKind::Unsigned),
+    ("drop_netns", ColumnKind::Unsigned),
 ];
 
 /// Columns that stand for no leaf, each before the column that is named (or at the end).
@@ -262,6 +263,7 @@ impl<'a> Row<'a> {
         for (key, entry) in ours.entries() {
             let cell = match entry {
                 Entry::Text(name) => Cell::Text(name.into()),
+                Entry::Foreign(text) => Cell::Text(text.to_owned().into()),
                 Entry::Number(number) => Cell::Unsigned(number),
                 Entry::Time(ns) => Cell::Time(
                     ns.div_euclid(1_000_000_000),
@@ -272,7 +274,7 @@ impl<'a> Row<'a> {
                     Cell::Texts(names.iter().map(|name| name.to_string().into()).collect())
                 }
             };
-            self.put(if key == "rtt" { "rtt_ns" } else { key }, cell);
+            self.put(column_of(key), cell);
         }
     }
 

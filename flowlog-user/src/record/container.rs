@@ -21,6 +21,8 @@ pub const CRASHED: &str =
 pub const LEFT: &str = "the file was left after an error";
 
 const HEADER_TAG: &[u8; TAG_BYTES] = b"flowlogH";
+/// What follows the tag of a header with a checksum; in those of earlier versions the text's `{` does.
+const HEADER_VERSION: u8 = 2;
 const INDEX_TAG: &[u8; TAG_BYTES] = b"flowlogI";
 const TAIL_TAG: &[u8; 8] = b"flowlogE";
 const INDEX_VERSION: u8 = 1;
@@ -47,10 +49,11 @@ pub struct Index {
     pub frames: Vec<Frame>,
 }
 
-/// A skippable frame with a header (JSON text).
+/// A skippable frame with a header (JSON text) and its checksum.
 #[must_use]
 pub fn header(json: &str) -> Vec<u8> {
-    skippable(&[HEADER_TAG, json.as_bytes()].concat())
+    let crc = crc32(json.as_bytes()).to_le_bytes();
+    skippable(&[HEADER_TAG, &[HEADER_VERSION][..], &crc, json.as_bytes()].concat())
 }
 
 /// Whether the payload of a skippable frame that begins so is a header.
@@ -59,10 +62,29 @@ pub fn is_header(payload: &[u8]) -> bool {
     payload.starts_with(HEADER_TAG)
 }
 
-/// The JSON text of a header frame's payload; `None` for any other skippable frame.
+/// The JSON text of a header frame's payload, damaged or not ([`header_is_intact`]); `None` for any other skippable
+/// frame.
 #[must_use]
 pub fn parse_header(payload: &[u8]) -> Option<&str> {
-    std::str::from_utf8(payload.strip_prefix(HEADER_TAG)?).ok()
+    std::str::from_utf8(checked_header(payload)?.1).ok()
+}
+
+/// Whether a header frame's payload is as it was written; `None` for any other skippable frame. Headers of earlier
+/// versions have no checksum: of them only what is no text at all is known to be damaged.
+#[must_use]
+pub fn header_is_intact(payload: &[u8]) -> Option<bool> {
+    let (crc, json) = checked_header(payload)?;
+    Some(match crc {
+        Some(crc) => crc == crc32(json),
+        None => json.starts_with(b"{") && std::str::from_utf8(json).is_ok(),
+    })
+}
+
+/// A header's checksum, where it has one, and its text.
+fn checked_header(payload: &[u8]) -> Option<(Option<u32>, &[u8])> {
+    let rest = payload.strip_prefix(HEADER_TAG)?;
+    let checked = rest.strip_prefix(&[HEADER_VERSION]).and_then(|rest| rest.split_first_chunk::<4>());
+    Some(checked.map_or((None, rest), |(crc, json)| (Some(u32::from_le_bytes(*crc)), json)))
 }
 
 fn skippable(payload: &[u8]) -> Vec<u8> {
@@ -245,6 +267,26 @@ mod tests {
         }
         assert_eq!(parse_header(&header("{}")[8..]), Some("{}"));
         assert_eq!(parse_header(payload), None);
+    }
+
+    #[test]
+    fn a_header_that_is_not_as_it_was_written_is_told() {
+        let json = r#"{"task":"a","node":"n\u00e9"}"#;
+        let frame = header(json);
+        let payload = &frame[SKIPPABLE_HEAD_BYTES..];
+        assert_eq!((parse_header(payload), header_is_intact(payload)), (Some(json), Some(true)));
+        for at in HEADER_TAG.len()..payload.len() {
+            for bit in 0..8 {
+                let mut damaged = payload.to_vec();
+                damaged[at] ^= 1 << bit;
+                assert_eq!(header_is_intact(&damaged), Some(false), "bit {bit} of byte {at}");
+            }
+            assert_eq!(header_is_intact(&payload[..at]), Some(false), "cut at {at}");
+        }
+        // Of an earlier version.
+        let old = [HEADER_TAG, json.as_bytes()].concat();
+        assert_eq!((parse_header(&old), header_is_intact(&old)), (Some(json), Some(true)));
+        assert_eq!(header_is_intact(b"flowlogI"), None);
     }
 
     #[test]

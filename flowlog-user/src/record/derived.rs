@@ -5,11 +5,16 @@ use std::net::IpAddr;
 
 use super::{End, Event, Flow, Hook, Identity, L4, Node, Texts, TrafficDirection, TunnelKind};
 
-/// `event_type.type` of every flow: a trace event.
+/// `event_type.type` of what interfaces show: a trace event.
 pub const EVENT_TYPE_TRACE: i32 = 4;
 
-/// `verdict` of every flow: seen here. Hubble's number of `FORWARDED`.
+/// `event_type.type` of dropped packets.
+pub const EVENT_TYPE_DROP: i32 = 1;
+
+/// `verdict` of what interfaces show: seen here. Hubble's number of `FORWARDED`.
 pub const VERDICT_FORWARDED: i32 = 1;
+/// `verdict` of dropped packets: Hubble's number of `DROPPED`.
+pub const VERDICT_DROPPED: i32 = 2;
 
 impl Hook {
     /// `event_type.sub_type`: the trace point.
@@ -193,10 +198,40 @@ impl L4 {
 }
 
 impl Flow {
-    /// `event_type` as (type, sub_type).
+    /// `event_type` as (type, sub_type): the trace point, or Hubble's number of the reason of a drop.
     #[must_use]
     pub const fn event_type(&self) -> (i32, i32) {
-        (EVENT_TYPE_TRACE, self.hook.event_sub_type())
+        match self.dropped {
+            Some(dropped) => (EVENT_TYPE_DROP, dropped.kind.hubble),
+            None => (EVENT_TYPE_TRACE, self.hook.event_sub_type()),
+        }
+    }
+
+    /// `verdict`: its name and number.
+    #[must_use]
+    pub const fn verdict(&self) -> (&'static str, i32) {
+        match self.dropped {
+            Some(_) => ("DROPPED", VERDICT_DROPPED),
+            None => ("FORWARDED", VERDICT_FORWARDED),
+        }
+    }
+
+    /// `drop_reason` and `drop_reason_desc`: Hubble's number; 0 = not dropped, or for a reason that Hubble does not know.
+    #[must_use]
+    pub const fn drop_reason(&self) -> i32 {
+        match self.dropped {
+            Some(dropped) => dropped.kind.hubble,
+            None => 0,
+        }
+    }
+
+    /// `trace_observation_point`, of what interfaces show.
+    #[must_use]
+    pub const fn trace_observation_point(&self) -> Option<&'static str> {
+        match self.dropped {
+            Some(_) => None,
+            None => Some(self.hook.trace_observation_point()),
+        }
     }
 
     /// `traffic_direction`.
@@ -205,13 +240,14 @@ impl Flow {
         self.hook.traffic_direction()
     }
 
-    /// `trace_reason`.
+    /// `trace_reason`, of what interfaces show.
     #[must_use]
-    pub const fn trace_reason(&self) -> &'static str {
-        match (self.event, self.is_reply) {
-            (Event::Start, _) => "NEW",
-            (_, Some(true)) => "REPLY",
-            _ => "ESTABLISHED",
+    pub const fn trace_reason(&self) -> Option<&'static str> {
+        match (self.dropped, self.event, self.is_reply) {
+            (Some(_), ..) => None,
+            (None, Event::Start, _) => Some("NEW"),
+            (None, _, Some(true)) => Some("REPLY"),
+            _ => Some("ESTABLISHED"),
         }
     }
 

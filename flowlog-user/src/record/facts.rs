@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use super::{Flow, L4, Message, NO_FLOW, Node, VERDICT_FORWARDED, Value, flow_message};
+use super::{Flow, L4, Message, NO_FLOW, Node, Value, flow_message};
 
 /// The two ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,6 +100,8 @@ pub trait Facts {
     fn labels(&self, end: End) -> Texts<'_>;
     /// `verdict`.
     fn verdict(&self) -> i32;
+    /// `drop_reason_desc`.
+    fn drop_reason(&self) -> i32;
     /// `traffic_direction`.
     fn traffic_direction(&self) -> i32;
     /// `IP.ipVersion`.
@@ -203,7 +205,11 @@ impl Facts for Seen<'_> {
     }
 
     fn verdict(&self) -> i32 {
-        VERDICT_FORWARDED
+        self.flow.verdict().1
+    }
+
+    fn drop_reason(&self) -> i32 {
+        self.flow.drop_reason()
     }
 
     fn traffic_direction(&self) -> i32 {

@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use super::PoolTag;
+use super::{Dropped, PoolTag};
 
 /// Why a record was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,6 +11,8 @@ pub enum Event {
     Update,
     /// The connection is over, or is no longer watched.
     End,
+    /// The kernel dropped packets.
+    Drop,
 }
 
 impl Event {
@@ -21,13 +23,17 @@ impl Event {
             Self::Start => "start",
             Self::Update => "update",
             Self::End => "end",
+            Self::Drop => "drop",
         }
     }
+
+    /// Every event.
+    pub const ALL: [Self; 4] = [Self::Start, Self::Update, Self::End, Self::Drop];
 
     /// The event of a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Start, Self::Update, Self::End].into_iter().find(|event| event.name() == name)
+        Self::ALL.into_iter().find(|event| event.name() == name)
     }
 
     /// The number in protobuf's `Measured`.
@@ -39,7 +45,7 @@ impl Event {
     /// The event of a number.
     #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
-        [Self::Start, Self::Update, Self::End].into_iter().find(|event| event.number() == number)
+        Self::ALL.into_iter().find(|event| event.number() == number)
     }
 }
 
@@ -274,6 +280,9 @@ pub struct Flow {
     pub vlans: [u16; 2],
     /// The tunnel that this direction's packets came in, if they did.
     pub tunnel: Option<Tunnel>,
+    /// Of packets that the kernel dropped: why and where. Then this is no interval of a connection, but what was dropped
+    /// of it there since the record before.
+    pub dropped: Option<Dropped>,
     /// Sender.
     pub source: IpAddr,
     /// Receiver.

@@ -20,7 +20,8 @@ pub fn flow_message(flow: &Flow, node: &Node) -> Message {
         emitter.text("name", "flowlog");
         emitter.text("version", env!("CARGO_PKG_VERSION"));
     });
-    fields.number("verdict", super::VERDICT_FORWARDED.into());
+    fields.number("verdict", flow.verdict().1.into());
+    fields.number("drop_reason", flow.drop_reason().into());
     fields.sub("IP", |fields| {
         fields.set("source", ip(flow.source));
         fields.set("destination", ip(flow.destination));
@@ -48,8 +49,13 @@ pub fn flow_message(flow: &Flow, node: &Node) -> Message {
         fields.number("sub_type", sub_type.into());
     });
     fields.number("traffic_direction", flow.traffic_direction().number().into());
-    fields.name("trace_observation_point", flow.hook.trace_observation_point());
-    fields.name("trace_reason", flow.trace_reason());
+    if let Some(point) = flow.trace_observation_point() {
+        fields.name("trace_observation_point", point);
+    }
+    if let Some(reason) = flow.trace_reason() {
+        fields.name("trace_reason", reason);
+    }
+    fields.number("drop_reason_desc", flow.drop_reason().into());
     if let Some(is_reply) = flow.is_reply {
         fields.set("is_reply", Value::Bool(is_reply));
     }

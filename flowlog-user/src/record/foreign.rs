@@ -180,6 +180,10 @@ impl Facts for Foreign {
         self.message().signed("verdict")
     }
 
+    fn drop_reason(&self) -> i32 {
+        self.message().signed("drop_reason_desc")
+    }
+
     fn traffic_direction(&self) -> i32 {
         self.message().signed("traffic_direction")
     }

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use super::fields::{Field, Mask};
 use super::{EndReason, Event, Flow, Json, Node, TunnelKind, rfc3339};
@@ -19,13 +20,17 @@ pub struct Measured<'a> {
     pub packets_total: Option<u64>,
     pub bytes_total: Option<u64>,
     pub midstream: bool,
-    pub interfaces: Vec<Cow<'a, str>>,
+    pub interfaces: Names<'a>,
     pub duplicate: bool,
     pub fragment: bool,
     pub rtt_ns: Option<u64>,
     pub vlan: Option<u64>,
     pub inner_vlan: Option<u64>,
     pub tunnel: Option<TunnelKind>,
+    pub drop_reason: Option<Cow<'a, str>>,
+    pub drop_location: Option<Cow<'a, str>>,
+    pub drop_netns: Option<u64>,
+    pub drop_interface: Option<Cow<'a, str>>,
     /// Of records that are sums of others; the rest is what only these have.
     pub overflow: bool,
     pub connections: Option<u64>,
@@ -33,11 +38,63 @@ pub struct Measured<'a> {
     pub duplicate_bytes: Option<u64>,
 }
 
+/// Names. Up to four, which is what a record of ours has at most, take no memory of their own.
+#[derive(Clone, Debug, Default)]
+pub struct Names<'a> {
+    few: [Cow<'a, str>; FEW],
+    count: usize,
+    /// All of them, where they are more.
+    many: Vec<Cow<'a, str>>,
+}
+
+const FEW: usize = 4;
+
+impl<'a> Names<'a> {
+    /// Appends one.
+    pub fn push(&mut self, name: Cow<'a, str>) {
+        if let Some(place) = self.few.get_mut(self.count) {
+            *place = name;
+            self.count += 1;
+            return;
+        }
+        if self.many.is_empty() {
+            self.many.extend(std::mem::take(&mut self.few));
+        }
+        self.many.push(name);
+    }
+}
+
+impl<'a> Deref for Names<'a> {
+    type Target = [Cow<'a, str>];
+
+    fn deref(&self) -> &Self::Target {
+        if self.many.is_empty() { self.few.get(..self.count).unwrap_or_default() } else { &self.many }
+    }
+}
+
+impl PartialEq for Names<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Names<'_> {}
+
+impl<'a> FromIterator<Cow<'a, str>> for Names<'a> {
+    fn from_iter<I: IntoIterator<Item = Cow<'a, str>>>(names: I) -> Self {
+        let mut all = Self::default();
+        names.into_iter().for_each(|name| all.push(name));
+        all
+    }
+}
+
 /// What a key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     /// A name of ours, which needs no escapes.
     Text(&'static str),
+    /// A name of others.
+    Foreign(&'a str),
     /// A number.
     Number(u64),
     /// Nanoseconds since the Unix epoch.
@@ -75,13 +132,31 @@ pub mod number {
     pub const CONNECTIONS: u32 = 20;
     pub const DUPLICATE_PACKETS: u32 = 21;
     pub const DUPLICATE_BYTES: u32 = 22;
+    pub const DROP_REASON: u32 = 23;
+    pub const DROP_LOCATION: u32 = 24;
+    pub const DROP_NETNS: u32 = 25;
+    pub const DROP_INTERFACE: u32 = 26;
+}
+
+/// The column of a key, which has the unit in its name, or another one than Hubble's field of the same name.
+#[must_use]
+pub fn column_of(key: &str) -> &str {
+    match key {
+        "rtt" => "rtt_ns",
+        "drop_reason" => "kernel_drop_reason",
+        key => key,
+    }
 }
 
 impl<'a> Measured<'a> {
     /// Of a flow, as far as the mask keeps it. Allocates only where more than one interface was crossed.
     #[must_use]
-    pub fn of(flow: &Flow, node: &'a Node, mask: &Mask) -> Self {
+    pub fn of(flow: &'a Flow, node: &'a Node, mask: &Mask) -> Self {
         let keep = |field| mask.keep.has(field);
+        let said = |text: &'a str, field| {
+            Some(text).filter(|text| !text.is_empty() && keep(field)).map(Cow::Borrowed)
+        };
+        let dropped = flow.dropped.as_ref();
         let [vlan, inner_vlan] = flow.vlans;
         Self {
             event: keep(Field::ExtensionsEvent).then_some(flow.event),
@@ -95,13 +170,24 @@ impl<'a> Measured<'a> {
             packets_total: keep(Field::ExtensionsPacketsTotal).then_some(flow.packets_total),
             bytes_total: keep(Field::ExtensionsBytesTotal).then_some(flow.bytes_total),
             midstream: flow.midstream && keep(Field::ExtensionsMidstream),
-            interfaces: if keep(Field::ExtensionsInterfaces) { crossed(flow, node) } else { Vec::new() },
+            interfaces: if keep(Field::ExtensionsInterfaces) {
+                crossed(flow, node)
+            } else {
+                Names::default()
+            },
             duplicate: flow.duplicate && keep(Field::ExtensionsDuplicate),
             fragment: flow.fragment && keep(Field::ExtensionsFragment),
             rtt_ns: (flow.rtt_ns != 0 && keep(Field::ExtensionsRtt)).then_some(flow.rtt_ns.into()),
             vlan: (vlan != 0 && keep(Field::ExtensionsVlan)).then_some(vlan.into()),
             inner_vlan: (inner_vlan != 0 && keep(Field::ExtensionsInnerVlan)).then_some(inner_vlan.into()),
             tunnel: flow.tunnel.map(|tunnel| tunnel.kind).filter(|_| keep(Field::ExtensionsTunnel)),
+            drop_reason: dropped.and_then(|of| said(&of.kind.reason, Field::ExtensionsDropReason)),
+            drop_location: dropped.and_then(|of| said(&of.kind.location, Field::ExtensionsDropLocation)),
+            drop_netns: dropped
+                .map(|of| of.netns.into())
+                .filter(|netns| *netns != 0 && keep(Field::ExtensionsDropNetns)),
+            drop_interface: dropped
+                .and_then(|of| said(of.interface.as_str(), Field::ExtensionsDropInterface)),
             ..Self::default()
         }
     }
@@ -132,6 +218,10 @@ impl<'a> Measured<'a> {
             ("vlan", self.vlan.map(Entry::Number)),
             ("inner_vlan", self.inner_vlan.map(Entry::Number)),
             ("tunnel", self.tunnel.map(|kind| Entry::Text(kind.name()))),
+            ("drop_reason", self.drop_reason.as_deref().map(Entry::Foreign)),
+            ("drop_location", self.drop_location.as_deref().map(Entry::Foreign)),
+            ("drop_netns", self.drop_netns.map(Entry::Number)),
+            ("drop_interface", self.drop_interface.as_deref().map(Entry::Foreign)),
         ];
         entries.into_iter().filter_map(|(key, entry)| Some((key, entry?)))
     }
@@ -141,7 +231,7 @@ impl<'a> Measured<'a> {
     pub fn to_json(&self) -> Json {
         let text = |text: &str| Json::Text(text.into());
         let json = |entry| match entry {
-            Entry::Text(name) => text(name),
+            Entry::Text(name) | Entry::Foreign(name) => text(name),
             Entry::Number(number) => Json::Unsigned(number),
             Entry::Time(ns) => text(&rfc3339(ns)),
             Entry::Yes => Json::Bool(true),
@@ -193,6 +283,10 @@ impl<'a> Measured<'a> {
             vlan: number("vlan"),
             inner_vlan: number("inner_vlan"),
             tunnel: text("tunnel").and_then(TunnelKind::from_name),
+            drop_reason: text("drop_reason").map(Cow::Borrowed),
+            drop_location: text("drop_location").map(Cow::Borrowed),
+            drop_netns: number("drop_netns"),
+            drop_interface: text("drop_interface").map(Cow::Borrowed),
             overflow: json.get("overflow").is_some(),
             connections: number("connections"),
             duplicate_packets: number("duplicate_packets"),
@@ -203,14 +297,28 @@ impl<'a> Measured<'a> {
 }
 
 /// The names of all interfaces crossed, when there was more than one; an unknown name is given as its index.
-fn crossed<'a>(flow: &Flow, node: &'a Node) -> Vec<Cow<'a, str>> {
+fn crossed<'a>(flow: &Flow, node: &'a Node) -> Names<'a> {
     let crossed = flow.interfaces.iter().filter(|index| **index != 0);
     if crossed.clone().count() < 2 {
-        return Vec::new();
+        return Names::default();
     }
     let name = |index: &u32| match node.interfaces.get(index) {
         Some(interface) => Cow::Borrowed(interface.name.as_str()),
         None => Cow::Owned(index.to_string()),
     };
     crossed.map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_in_order_however_many() {
+        for count in 0..9 {
+            let written: Vec<String> = (0..count).map(|name| format!("lxc{name}")).collect();
+            let names: Names<'_> = written.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
+            assert_eq!(names.iter().collect::<Vec<_>>(), written.iter().collect::<Vec<_>>());
+        }
+    }
 }

@@ -162,7 +162,7 @@ fn measured() -> String {
         })
     };
     let event = |event: Event| (event.name(), event.number());
-    let events = names(&[event(Event::Start), event(Event::Update), event(Event::End)]);
+    let events = names(&Event::ALL.map(event));
     let reasons = names(&EndReason::ALL.map(|reason| (reason.name(), reason.number())));
     let tunnels = names(&TunnelKind::ALL.map(|kind| (kind.name(), kind.number())));
     format!(
@@ -184,7 +184,11 @@ fn measured() -> String {
            optional uint32 vlan = {};\n  optional uint32 inner_vlan = {};\n  \
            enum Tunnel {{\n    TUNNEL_UNKNOWN = 0;\n{tunnels}  }}\n  Tunnel tunnel = {};\n  \
            // Of records that are the sum of others.\n  bool overflow = {};\n  optional uint64 connections = {};\n  \
-           optional uint64 duplicate_packets = {};\n  optional uint64 duplicate_bytes = {};\n}}\n",
+           optional uint64 duplicate_packets = {};\n  optional uint64 duplicate_bytes = {};\n  \
+           // Of dropped packets: the kernel's reason and function, the inode of the network namespace, and the interface\n  \
+           // where `flow.interface` has no name for it.\n  \
+           optional string drop_reason = {};\n  optional string drop_location = {};\n  \
+           optional uint64 drop_netns = {};\n  optional string drop_interface = {};\n}}\n",
         number::EVENT,
         number::END_REASON,
         number::CONNECTION,
@@ -207,6 +211,10 @@ fn measured() -> String {
         number::CONNECTIONS,
         number::DUPLICATE_PACKETS,
         number::DUPLICATE_BYTES,
+        number::DROP_REASON,
+        number::DROP_LOCATION,
+        number::DROP_NETNS,
+        number::DROP_INTERFACE,
     )
 }
 

@@ -1,5 +1,5 @@
 use super::icmp;
-use super::{Flow, L4};
+use super::{Dropped, Flow, L4};
 
 /// TCP flags in the order of Hubble's summaries, with their bit in the header's flag byte.
 const TCP_FLAGS: [(u8, &str); 8] =
@@ -24,10 +24,28 @@ fn summary(out: &mut Vec<u8>, flow: &Flow) {
         out.extend_from_slice(reason.name().as_bytes());
         out.push(b')');
     }
+    if let Some(dropped) = &flow.dropped {
+        why(out, dropped);
+    }
     out.extend_from_slice(b", ");
     number(out, flow.packets);
     out.extend_from_slice(if flow.packets == 1 { b" packet, " } else { b" packets, " });
     bytes(out, flow.bytes);
+}
+
+/// The kernel's words for a drop.
+fn why(out: &mut Vec<u8>, dropped: &Dropped) {
+    let (reason, location) = (&dropped.kind.reason, &dropped.kind.location);
+    if reason.is_empty() && location.is_empty() {
+        return;
+    }
+    out.extend_from_slice(b" (");
+    out.extend_from_slice(reason.as_bytes());
+    if !location.is_empty() {
+        out.extend_from_slice(if reason.is_empty() { b"in " } else { b" in " });
+        out.extend_from_slice(location.as_bytes());
+    }
+    out.push(b')');
 }
 
 fn transport(out: &mut Vec<u8>, flow: &Flow) {

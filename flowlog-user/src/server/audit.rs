@@ -24,6 +24,8 @@ pub enum Cause {
     Poll,
     /// A task's start or end, or a step of the clock.
     Clock,
+    /// The daemon stops.
+    Stop,
 }
 
 impl Cause {
@@ -36,6 +38,7 @@ impl Cause {
             Self::Signal => "sighup",
             Self::Poll => "poll",
             Self::Clock => "clock",
+            Self::Stop => "stop",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::busiest::Busiest;
-use super::ledger::{Books, Sum};
+use super::ledger::{Books, Sum, drops_imbalance};
 use super::tasks::TaskStates;
 use crate::capture::live::InterfaceState;
 use crate::metrics::{Counter, TaskCounters};
@@ -128,7 +128,8 @@ fn imbalance(last: &Books, before: &Books) -> u64 {
         })
         .sum();
     let decoded = last.decode.decoded + last.decode.malformed;
-    hooks + decoded.saturating_sub(last.capture.kernel.ring_records)
+    let drops = drops_imbalance(&last.capture.drops, &before.capture.drops);
+    hooks + drops + decoded.saturating_sub(last.capture.kernel.ring_records)
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::board::{Board, View};
-use super::ledger::Amount;
+use super::ledger::{Amount, drops_by_outcome};
 use super::process::Process;
 use super::tasks::{TaskState, TaskStates};
-use crate::capture::live::InterfaceState;
+use crate::capture::live::{DropHook, InterfaceState};
 use crate::metrics::TaskCounters;
 use crate::record::Role;
 
@@ -249,6 +249,27 @@ const KERNEL: &[KernelFamily] = &[
         Kind::Counter,
         "Reports from the ring buffer that the daemon could not read.",
         |_, view| one(float(view.books.decode.malformed)),
+    ),
+    (
+        "flowlog_drops",
+        Kind::Counter,
+        "Buffers that the kernel freed as dropped, by what became of them here; 0 while no task asks for them.",
+        |_, view| {
+            let outcomes = drops_by_outcome(&view.books.capture.drops);
+            outcomes.map(|(name, n)| (vec![("outcome", name.to_owned())], float(n))).to_vec()
+        },
+    ),
+    (
+        "flowlog_dropped_packets",
+        Kind::Counter,
+        "Packets (segments on the wire) in what was added up of them.",
+        |_, view| one(float(view.books.capture.drops.counters.added_packets)),
+    ),
+    (
+        "flowlog_drops_watched",
+        Kind::Gauge,
+        "1 while drops are watched, 0 while no task asks for them or they cannot be.",
+        |_, view| one(f64::from(u8::from(matches!(view.books.capture.drops.hook, DropHook::Attached(_))))),
     ),
     ("flowlog_interfaces", Kind::Gauge, "Interfaces by role, and whether they are watched.", |_, view| {
         interfaces(&view.interfaces)

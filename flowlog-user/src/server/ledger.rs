@@ -5,7 +5,8 @@ use std::sync::Arc;
 use flowlog_abi::Counters;
 use serde::Serialize;
 
-use crate::capture::CaptureLedger;
+use crate::capture::live::DropHook;
+use crate::capture::{CaptureLedger, DropLedger};
 use crate::decode::Counts;
 use crate::metrics::TaskCounters;
 use crate::read;
@@ -155,6 +156,7 @@ impl Books {
             ),
             sum("packets in last reports", capture.ended_packets, decode.ended_packets),
         ]);
+        sums.extend(drops(&capture.drops, decode));
         if !capture.continues {
             sums.push(sum("packets reported alone", packets.alone.packets, decode.alone_packets));
         }
@@ -213,6 +215,7 @@ impl Books {
             "packets": self.packets(),
             "hooks": hooks,
             "reasons": reasons,
+            "drops": drops_json(&self.capture.drops),
             "ring": { "records": kernel.ring_records, "full": kernel.ring_full,
                 "decoded": self.decode.decoded, "malformed": self.decode.malformed },
             "table": { "full": kernel.table_full, "insert_failed": kernel.insert_failed, "removed": kernel.removed },
@@ -242,6 +245,60 @@ pub(super) fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
     })
 }
 
+/// Drops by outcome: what the ledger's line of them adds up.
+#[must_use]
+pub fn drops_by_outcome(drops: &DropLedger) -> [(&'static str, u64); 9] {
+    let c = &drops.counters;
+    [
+        ("added", c.added),
+        ("rejected", c.rejected),
+        ("unparsed", c.unparsed),
+        ("not_ip", c.not_ip),
+        ("no_drop", c.no_drop),
+        ("lost_table_full", c.lost_full),
+        ("lost_refused", c.lost_refused),
+        ("lost_nested", c.lost_nested + drops.missed),
+        ("lost_unreadable", c.lost_unread),
+    ]
+}
+
+fn drops(drops: &DropLedger, decode: &Counts) -> [Sum; 3] {
+    let c = &drops.counters;
+    let parts = drops_by_outcome(drops).iter().map(|(_, n)| n).sum();
+    [
+        sum("drops shown by the kernel", c.seen + drops.missed, parts),
+        sum("packets dropped", c.added_packets, decode.dropped_packets + drops.pending_packets),
+        sum("bytes dropped", c.added_bytes, decode.dropped_bytes + drops.pending_bytes),
+    ]
+}
+
+/// The drops as JSON. Drops are counted in the kernel's buffers, of which one may stand for several packets.
+#[must_use]
+pub fn drops_json(drops: &DropLedger) -> serde_json::Value {
+    let (state, why) = match &drops.hook {
+        DropHook::NotWanted => ("not_wanted", None),
+        DropHook::Attached(less) => ("watched", less.as_deref()),
+        DropHook::Failed(why) => ("failed", Some(why.as_str())),
+    };
+    let outcomes: serde_json::Map<_, _> =
+        drops_by_outcome(drops).into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect();
+    serde_json::json!({
+        "hook": state,
+        "why": why,
+        "seen": drops.counters.seen + drops.missed,
+        "outcomes": outcomes,
+        "packets": drops.counters.added_packets,
+        "bytes": drops.counters.added_bytes,
+    })
+}
+
+/// Drops that stand in no counter or in two, if none was shown between two looks; else 0.
+#[must_use]
+pub fn drops_imbalance(last: &DropLedger, before: &DropLedger) -> u64 {
+    let [shown, ..] = drops(last, &Counts::default());
+    if last.counters.seen == before.counters.seen { shown.gap() } else { 0 }
+}
+
 fn seen(packets: &Packets) -> [Sum; 2] {
     let parts = packets.parts();
     [
@@ -257,6 +314,7 @@ fn sum(name: &str, left: u64, right: u64) -> Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flowlog_abi::Drops;
 
     #[test]
     fn the_books_close_only_when_every_packet_and_record_is_somewhere() {
@@ -272,6 +330,12 @@ mod tests {
         books.capture.hooks[0].2.lost_packets = 1;
         assert!(!books.sums()[0].closes());
         books.capture.hooks[0].2.lost_packets = 0;
+        books.capture.drops.counters = Drops { seen: 9, added: 7, lost_full: 1, ..Drops::default() };
+        books.capture.drops.counters.added_packets = 8;
+        books.decode.dropped_packets = 8;
+        let open: Vec<_> = books.sums().into_iter().filter(|sum| !sum.closes()).collect();
+        assert_eq!(open, [Sum { name: "drops shown by the kernel".into(), left: 9, right: 8 }]);
+        books.capture.drops.counters.not_ip = 1;
         let task = TaskCounters::default();
         task.decoded.add(4);
         task.matched.add(4);

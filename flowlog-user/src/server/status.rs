@@ -9,9 +9,9 @@ use globset::Glob;
 use serde_json::{Value, json};
 
 use super::board::{Board, STALE, View};
-use super::ledger::Sum;
+use super::ledger::{Sum, drops_json};
 use super::tasks::TaskState;
-use crate::capture::live::HookKind;
+use crate::capture::live::{DropHook, HookKind};
 use crate::clock::{rfc3339, wall_ns};
 use crate::record::Role;
 use crate::task::Spec;
@@ -57,6 +57,11 @@ pub fn unready(board: &Board) -> Vec<String> {
 /// ledger that does not close.
 fn wrong(board: &Board) -> Vec<String> {
     let mut wrong = unready(board);
+    if let Some(view) = board.view()
+        && let DropHook::Failed(why) = &view.books.capture.drops.hook
+    {
+        wrong.push(format!("dropped packets are not seen: {why}"));
+    }
     let imbalance = board.imbalance();
     if imbalance > 0 {
         wrong.push(format!(
@@ -131,6 +136,7 @@ fn ledger(board: &Board) -> Value {
         "imbalance": board.imbalance(),
         "connections": view.books.capture.kernel.connections,
         "packets": view.books.packets(),
+        "drops": drops_json(&view.books.capture.drops),
         "in_flight": in_flight,
     })
 }
@@ -152,7 +158,7 @@ fn task(name: &str, state: &TaskState, started_ns: i64, now_ns: i64) -> Value {
         "start": spec.start.map(|at| at.to_string()),
         "end": spec.end.map(|at| at.to_string()),
         "disk_used_bytes": used_bytes(spec),
-        "disk_limit_bytes": Some(spec.file.total_bytes_max).filter(|max| *max != u64::MAX),
+        "disk_limit_bytes": Some(spec.file.total_bytes_max).filter(|max| *max != u64::MAX && !spec.file.is_stdout()),
     });
     if let (Some(more), Some(counters)) = (more.as_object_mut(), &state.counters) {
         let disk = counters.disk_bytes.get();

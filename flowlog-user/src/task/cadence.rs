@@ -19,10 +19,11 @@ pub struct Cadence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Events(u8);
 
+/// Events of connections.
 const ALL: [Event; 3] = [Event::Start, Event::Update, Event::End];
 
 impl Events {
-    /// All of them.
+    /// All of those of connections.
     pub const ALL: Self = Self(0b111);
     /// None of them.
     pub const NONE: Self = Self(0);
@@ -53,9 +54,11 @@ impl fmt::Display for Cadence {
 }
 
 impl Cadence {
-    /// Reads `events` and `updateInterval`.
-    pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Self {
-        let events = fields.get("events").map_or(Events::ALL, |tree| events(tree, problems));
+    /// Reads `events` and `updateInterval`; beside them whether drops are among the events. They have no cadence of their
+    /// own: tasks that differ in them alone share one.
+    pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> (Self, bool) {
+        let (events, drops) =
+            fields.get("events").map_or((Events::ALL, false), |tree| events(tree, problems));
         let min = Duration::from_millis(limits::UPDATE_INTERVAL_MS_MIN);
         let interval = fields.entry("updateInterval");
         let update_interval = interval.and_then(|entry| duration::read(&entry.value, min, problems));
@@ -63,28 +66,31 @@ impl Cadence {
             && !events.has(Event::Update)
         {
             problems.warning(&entry.place, "has no effect: `events` has no `update`");
-            return Self { events, update_interval: None };
+            return (Self { events, update_interval: None }, drops);
         }
-        Self { events, update_interval }
+        (Self { events, update_interval }, drops)
     }
 }
 
-fn events(tree: &Tree, problems: &mut Problems) -> Events {
-    let mut events = Events::NONE;
+fn events(tree: &Tree, problems: &mut Problems) -> (Events, bool) {
+    let (mut events, mut drops) = (Events::NONE, false);
     let list = tree.list(problems);
     for item in list {
         let Some(word) = item.text(problems) else { continue };
-        match ALL.into_iter().find(|event| event.name() == word) {
+        match Event::from_name(word) {
+            Some(Event::Drop) => drops = true,
             Some(event) => events = events.with(event),
             None => {
-                let hint = hint(word, &ALL.map(Event::name));
+                let hint = hint(word, &Event::ALL.map(Event::name));
                 problems.error(&item.place, format!("unknown event `{word}`; {hint}"));
             }
         }
     }
     if list.is_empty() {
-        problems
-            .error(&tree.place, "expected one or more of start, update, end; remove the key for all of them");
+        problems.error(
+            &tree.place,
+            "expected one or more of start, update, end, drop; remove the key for the first three",
+        );
     }
-    events
+    (events, drops)
 }

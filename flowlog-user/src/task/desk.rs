@@ -1,7 +1,6 @@
 //! A task's writer and what it does in a turn.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,13 +8,17 @@ use std::time::{Duration, Instant};
 use super::running::{Earlier, Order, STOPPED, Shared};
 use super::writers::{Next, Work};
 use crate::clock::wall_ns;
-use crate::metrics::TaskCounters;
-use crate::write::{Chunk, Place, Sink, Spec};
+use crate::metrics::{FileEvent, TaskCounters};
+use crate::write::{Chunk, Files, Place, Salvaged, Sink, Spec};
 
 /// A writer, or the settings by which none could be opened.
 pub(super) struct Desk {
     writer: Result<Sink, Spec>,
-    last_file: Option<PathBuf>,
+    files: Files,
+    /// Why the last file is not as it should be.
+    failed: Option<String>,
+    /// What came while no file could be opened.
+    unopened: Option<Earlier>,
     before: LossesBefore,
     shared: Arc<Shared>,
 }
@@ -27,7 +30,7 @@ impl Work for Desk {
     fn turn(&mut self) -> Next {
         catch_unwind(AssertUnwindSafe(|| self.work())).unwrap_or_else(|_| {
             tracing::error!(task = %self.shared.name, "the writer died; its last records may be missing from the file");
-            self.shared.stop(self.last_file.take());
+            self.shared.stop(std::mem::take(&mut self.files), self.failed.take());
             Next::Done
         })
     }
@@ -35,7 +38,7 @@ impl Work for Desk {
 
 impl Desk {
     pub(super) const fn new(writer: Sink, before: LossesBefore, shared: Arc<Shared>) -> Self {
-        Self { writer: Ok(writer), last_file: None, before, shared }
+        Self { writer: Ok(writer), files: Files::new(), failed: None, unopened: None, before, shared }
     }
 
     fn work(&mut self) -> Next {
@@ -65,7 +68,7 @@ impl Desk {
                     self.say_goodbye();
                     self.close();
                     self.clear();
-                    self.shared.stop(self.last_file.take());
+                    self.shared.stop(std::mem::take(&mut self.files), self.failed.take());
                     return Next::Done;
                 }
                 Order::Nothing => {
@@ -85,12 +88,10 @@ impl Desk {
         let Some(writer) = self.writer.as_mut().ok().filter(|_| gone) else { return };
         match writer.clear() {
             Ok(0) => {}
-            Ok(files) => {
-                tracing::info!(files, "the files of a task that is gone are deleted");
-                self.last_file = None;
-            }
+            Ok(files) => tracing::info!(files, "the files of a task that is gone are deleted"),
             Err(error) => tracing::warn!(%error, "the files of a task that is gone stay"),
         }
+        self.account();
     }
 
     fn open(&mut self, spec: &Spec) {
@@ -98,9 +99,13 @@ impl Desk {
             Ok((writer, salvaged)) => {
                 if let Some(salvaged) = salvaged {
                     tracing::warn!(task = spec.task, file = %salvaged.path.display(), records = salvaged.records,
-                        damaged = salvaged.damaged, "kept what was in the file's place");
+                        damaged = salvaged.damaged, what = salvaged.what, "something was in the file's place");
+                    note_salvaged(&self.shared.counters, &salvaged);
                 }
                 self.writer = Ok(writer);
+                if let (Some(lost), Ok(writer)) = (self.unopened.take(), &mut self.writer) {
+                    writer.note_lost(Place::File, lost.records, lost.first_ns, lost.last_ns, &lost.reason);
+                }
             }
             Err(error) => {
                 tracing::warn!(%error, "no file could be begun; trying again with the next records");
@@ -124,9 +129,20 @@ impl Desk {
         match &mut self.writer {
             // The writer itself tries again, counts and tells the log; its state says what the trouble is.
             Ok(writer) => drop(writer.append(chunk, self.shared.patient.load(Ordering::Relaxed))),
-            Err(_) => self.shared.counters.dropped_write_error.add(chunk.records.into()),
+            Err(_) => self.lose(chunk),
         }
         self.account();
+    }
+
+    /// Counts what came while no file could be opened; the next one tells of it.
+    fn lose(&mut self, chunk: &Chunk) {
+        let counters = &self.shared.counters;
+        counters.dropped_write_error.add(chunk.records.into());
+        let reason = counters.trouble.get().unwrap_or_default().to_string();
+        let (first_ns, last_ns) = (chunk.first_ns, chunk.last_ns);
+        let lost = self.unopened.get_or_insert(Earlier { records: 0, first_ns, last_ns, reason });
+        lost.records += u64::from(chunk.records);
+        lost.last_ns = lost.last_ns.max(last_ns);
     }
 
     fn tick(&mut self) {
@@ -137,11 +153,11 @@ impl Desk {
     }
 
     fn close(&mut self) {
-        if let Ok(writer) = &mut self.writer {
-            match writer.close(self.shared.patient.load(Ordering::Relaxed)) {
-                Ok(path) => self.last_file = path.or(self.last_file.take()),
-                Err(error) => tracing::warn!(%error, "the file could not be closed properly"),
-            }
+        if let Ok(writer) = &mut self.writer
+            && let Err(error) = writer.close(self.shared.patient.load(Ordering::Relaxed))
+        {
+            tracing::warn!(%error, "the file could not be closed properly");
+            self.failed = Some(error.to_string());
         }
         self.account();
     }
@@ -158,10 +174,9 @@ impl Desk {
     }
 
     fn say_goodbye(&mut self) {
-        if let Ok(writer) = &mut self.writer
-            && let Err(error) = writer.gone(self.shared.reason.get().unwrap_or(&STOPPED))
-        {
-            tracing::warn!(%error, "the task's last line is missing");
+        match &mut self.writer {
+            Ok(writer) => writer.gone(self.shared.reason.get().unwrap_or(&STOPPED)),
+            Err(_) => self.failed = self.shared.counters.trouble.get().map(|why| why.to_string()),
         }
     }
 
@@ -179,7 +194,21 @@ impl Desk {
         counters.notices.add(written.notices);
         counters.passed_over.add(written.passed_over);
         counters.trouble.set(writer.trouble());
+        let files = writer.take_files();
+        for (path, why) in &files.deleted {
+            counters.news.add(FileEvent { event: "file_deleted", path: path.clone(), why: why.clone() });
+        }
+        for path in &files.paths {
+            counters.news.add(FileEvent { event: "file_finished", path: path.clone(), why: String::new() });
+        }
+        self.files.join(files);
     }
+}
+
+/// Notes for `audit.log` what stood in the live file's place.
+pub(crate) fn note_salvaged(counters: &TaskCounters, salvaged: &Salvaged) {
+    let (path, why) = (salvaged.path.clone(), salvaged.what.to_owned());
+    counters.news.add(FileEvent { event: "file_salvaged", path, why });
 }
 
 /// Losses before the writer, handed to it so that the file says so: what found the queue full, and what was more than

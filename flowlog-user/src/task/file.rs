@@ -33,6 +33,12 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Spec>
     let compression = if is_stdout { plain(fields, problems) } else { compression(fields, problems) };
     let mut number = |key, default, max| {
         let given = fields.get(key).and_then(|tree| tree.integer(0, max, problems));
+        if let (Some(0), Some(entry)) = (given, fields.entry(key).filter(|_| default > 0)) {
+            let message = format!(
+                "0 is taken as {default}, as Hubble does; write the number that is meant, at least 1"
+            );
+            problems.warning(&entry.place, message);
+        }
         given.filter(|number| *number > 0).unwrap_or(default)
     };
     let size_bytes_max = number("fileMaxSizeMb", SIZE_MB_DEFAULT, SIZE_MB_MAX) << 20;
@@ -259,7 +265,15 @@ fn mode(tree: &Tree, problems: &mut Problems) -> Option<u32> {
         Value::Scalar { text, .. } => {
             let digits = (3..=4).contains(&text.len()) && text.chars().all(|digit| digit.is_digit(8));
             match u32::from_str_radix(text, 8) {
-                Ok(mode) if digits && mode <= 0o777 && mode & 0o200 != 0 => return Some(mode),
+                Ok(mode) if digits && mode <= 0o777 && mode & 0o200 != 0 => {
+                    if mode & 0o002 != 0 {
+                        let message = format!(
+                            "\"{text}\" lets every user change and forge the log; take the last 2 away"
+                        );
+                        problems.warning(&tree.place, message);
+                    }
+                    return Some(mode);
+                }
                 Ok(mode) if digits && mode <= 0o777 => format!("\"{text}\" would not let the owner write"),
                 _ => format!("expected permissions in octal such as \"0640\", found \"{text}\""),
             }

@@ -88,13 +88,13 @@ pub const KEYS: &[Key] = &[
         "fileMaxSizeMb",
         Shape::Integer(0, SIZE_MB_MAX),
         "10",
-        "MiB on disk after which a file is finished",
+        "MiB on disk after which a file is finished; 0 is 10, as with Hubble",
     ),
     hubbles(
         "fileMaxBackups",
         Shape::Integer(0, BACKUPS_MAX),
         "5",
-        "how many times `fileMaxSizeMb` finished files may take",
+        "how many times `fileMaxSizeMb` finished files may take; 0 is 5, as with Hubble",
     ),
     hubbles(
         "fileCompress",
@@ -116,7 +116,12 @@ pub const KEYS: &[Key] = &[
         "1; 6 for gzip",
         "level of zstd, or up to 9 of gzip",
     ),
-    ours("fileRotationInterval", Shape::Duration, "never", "time after which a file is finished"),
+    ours(
+        "fileRotationInterval",
+        Shape::Duration,
+        "never",
+        "time after which a file is finished, while a daemon writes it (`replay` goes by size alone)",
+    ),
     ours(
         "fileRotationAligned",
         Shape::Boolean,
@@ -140,9 +145,9 @@ pub const KEYS: &[Key] = &[
     ours("start", Shape::Moment, "at once", "nothing is written before this moment"),
     ours(
         "events",
-        Shape::List(&Shape::Words(&["start", "update", "end"])),
-        "all",
-        "at which events records are written",
+        Shape::List(&Shape::Words(&["start", "update", "end", "drop"])),
+        "`start`, `update`, `end`",
+        "at which events records are written; `drop`: also what the kernel drops",
     ),
     ours("updateInterval", Shape::Duration, "`--active-timeout`", "time between two updates of a connection"),
     ours("rateLimit", Shape::Integer(1, RATE_MAX), "none", "records a second that are written at most"),

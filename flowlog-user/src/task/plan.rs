@@ -55,7 +55,7 @@ impl Plan {
 pub fn rules<'a>(tasks: impl IntoIterator<Item = &'a Spec>) -> Rules {
     let mut rules = Rules::default();
     for task in tasks {
-        task.filter.lower(&mut rules);
+        task.filter.lower(task.drops, &mut rules);
     }
     rules
 }
@@ -85,7 +85,7 @@ impl<'a> Claims<'a> {
         }
         let name = self.names.get(spec.name.as_str()).map(|first| spec.name_taken_by(first));
         // `PathBuf` compares by parts: `/a//x` is `/a/x`.
-        let paths = [spec.file.path.clone(), spec.file.live_path()];
+        let paths = [spec.file.filled_path(), spec.file.live_path()];
         let file = paths.iter().find_map(|path| self.files.get(path)).map(|first| taken_file(spec, first));
         let shared = self.cadences.iter().any(|(cadence, _)| *cadence == spec.cadence);
         let cadence = (!shared && self.cadences.len() >= CADENCES_MAX).then(|| self.too_many(spec));

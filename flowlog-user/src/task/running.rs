@@ -4,7 +4,6 @@
 //! as dropped.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use super::desk::{Desk, LossesBefore};
 use super::writers::{Post, WRITERS};
 use crate::limits::{WRITER_QUEUE_BYTES, WRITER_QUEUE_CHUNKS, WRITER_QUEUES_BYTES};
 use crate::metrics::TaskCounters;
-use crate::write::{Chunk, Error, Roots, Salvaged, Sink, Spec};
+use crate::write::{Chunk, Error, Files, Roots, Salvaged, Sink, Spec};
 
 /// What to do with a chunk that finds the queue full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +27,7 @@ pub enum Overflow {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) name: Arc<str>,
+    is_stdout: bool,
     pub(super) roots: Arc<Roots>,
     pub(super) counters: Arc<TaskCounters>,
     /// Other settings for the file, until the writer has taken them.
@@ -62,8 +62,8 @@ pub struct Earlier {
 struct Queue {
     chunks: std::collections::VecDeque<Chunk>,
     closing: bool,
-    /// It has stopped; the last file it finished.
-    stopped: Option<Option<PathBuf>>,
+    /// It has stopped; the files it has finished, and why the last is not as it should be.
+    stopped: Option<(Files, Option<String>)>,
 }
 
 /// What the writer finds in its queue.
@@ -98,8 +98,12 @@ pub struct Finished {
     pub name: Arc<str>,
     /// What became of its records.
     pub counters: Arc<TaskCounters>,
-    /// The last file it finished, if it wrote any since the last rotation.
-    pub last_file: Option<PathBuf>,
+    /// Whether its records went to stdout.
+    pub is_stdout: bool,
+    /// The files it has finished, or left behind where that failed.
+    pub files: Files,
+    /// Why not everything was written at the end, or the file not closed as it should be.
+    pub failed: Option<String>,
 }
 
 impl Running {
@@ -130,6 +134,7 @@ impl Running {
     fn on(sink: Sink, device: u64, spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Self {
         let shared = Arc::new(Shared {
             name: spec.task.as_str().into(),
+            is_stdout: spec.is_stdout(),
             roots: Arc::clone(roots),
             counters,
             reshape: Mutex::default(),
@@ -254,15 +259,21 @@ impl Closing {
     #[must_use]
     pub fn wait(self) -> Finished {
         let mut queue = self.shared.queue();
-        let last_file = loop {
+        let (files, failed) = loop {
             match &queue.stopped {
-                Some(last_file) => break last_file.clone(),
+                Some(stopped) => break stopped.clone(),
                 None => queue = self.shared.moved.wait(queue).unwrap_or_else(PoisonError::into_inner),
             }
         };
         drop(queue);
-        let Shared { name, counters, .. } = &*self.shared;
-        Finished { name: Arc::clone(name), counters: Arc::clone(counters), last_file }
+        let Shared { name, counters, is_stdout, .. } = &*self.shared;
+        Finished {
+            name: Arc::clone(name),
+            is_stdout: *is_stdout,
+            counters: Arc::clone(counters),
+            files,
+            failed,
+        }
     }
 }
 
@@ -289,13 +300,13 @@ impl Shared {
     }
 
     /// The writer has stopped. What is still queued then is lost, and counted.
-    pub(super) fn stop(&self, last_file: Option<PathBuf>) {
+    pub(super) fn stop(&self, files: Files, failed: Option<String>) {
         let mut queue = self.queue();
         for chunk in std::mem::take(&mut queue.chunks) {
             self.counters.dropped_write_error.add(chunk.records.into());
             self.release(chunk.lines.len() as u64);
         }
-        queue.stopped = Some(last_file);
+        queue.stopped = Some((files, failed));
         TASKS.fetch_sub(1, Ordering::Relaxed);
         self.moved.notify_all();
     }
@@ -369,7 +380,7 @@ mod tests {
                 },
                 Overflow::Wait,
             );
-            let file = running.finish().last_file.unwrap();
+            let file = running.finish().files.last().cloned().unwrap();
             let text = zstd::decode_all(std::fs::File::open(file).unwrap()).unwrap();
             let text = String::from_utf8_lossy(&text);
             assert!(text.contains("\"num_events_lost\":\"7\""), "{text}");

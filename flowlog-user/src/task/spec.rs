@@ -27,6 +27,8 @@ pub struct Spec {
     pub mask: Mask,
     /// When.
     pub cadence: Cadence,
+    /// It gets what the kernel drops too.
+    pub drops: bool,
     /// Where to.
     pub file: write::Spec,
     /// Where `filePath` stands.
@@ -79,7 +81,8 @@ impl Spec {
         );
         let mask = project::read(fields.get("fieldMask"), exact.unwrap_or(false), problems);
         let aggregation = Aggregation::read(&fields, exact.unwrap_or(false), problems);
-        let cadence = Cadence::read(&fields, problems);
+        let (cadence, drops) = Cadence::read(&fields, problems);
+        let drops = drops || filter.asks_for_drops();
         let rate_limit = fields.get("rateLimit").and_then(|tree| tree.integer(1, RATE_MAX, problems));
         let (start, end) = window(&fields, problems);
         let (name, place) = name?;
@@ -90,6 +93,7 @@ impl Spec {
             mask,
             aggregation,
             cadence,
+            drops,
             file: write::Spec { task: name.clone(), definition: file::definition(tree), ..file? },
             path_place: fields.get("filePath")?.place.clone(),
             rate_limit: rate_limit.and_then(|rate| u32::try_from(rate).ok()),
@@ -138,6 +142,7 @@ impl Spec {
             mask,
             aggregation,
             cadence,
+            drops,
             file,
             path_place: _,
             rate_limit,
@@ -151,7 +156,7 @@ impl Spec {
             ("filters", *filter == other.filter),
             ("fieldMask", *mask == other.mask),
             ("fieldAggregate", *aggregation == other.aggregation),
-            ("events", *cadence == other.cadence),
+            ("events", *cadence == other.cadence && *drops == other.drops),
             ("file", *file == other.file),
             ("rateLimit", *rate_limit == other.rate_limit),
             ("start", *start == other.start),

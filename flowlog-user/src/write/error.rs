@@ -1,12 +1,22 @@
 use std::io;
 use std::path::PathBuf;
 
+use rustix::io::Errno;
+
 /// What can go wrong with a file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A folder given as log root cannot be used.
     #[error("cannot open the log root {path}: {source}; create it or choose another --log-root", path = path.display())]
     Root {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A folder given for a replay's files cannot be made.
+    #[error("cannot create {path}: {source}; choose another folder", path = path.display())]
+    Folder {
         /// The folder.
         path: PathBuf,
         /// Why.
@@ -137,4 +147,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// Whether it is that of a full disk.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, Self::LowSpace { .. })
+            || matches!(self, Self::Io { source, .. } if matches!(Errno::from_io_error(source), Some(Errno::NOSPC | Errno::DQUOT)))
+    }
 }

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, fchmod, flock, fstat, fstatvfs,
-    fsync, openat2, renameat, renameat_with, stat, statat, unlinkat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, XattrFlags, fchmod, fgetxattr,
+    flock, fsetxattr, fstat, fstatvfs, fsync, openat2, renameat, renameat_with, stat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -15,6 +15,9 @@ use super::roots::{INSIDE, open_below, open_root};
 
 /// How often an open is tried again when the live file changes hands at that very moment.
 const OPEN_TRIES: u32 = 16;
+/// The extended attribute that says whose a file is, and its bytes at most.
+const MARK: &str = "user.flowlog";
+const MARK_BYTES_MAX: usize = 1 << 10;
 
 /// A task's folder: everything is done relative to it, so that nobody can move the ground away.
 #[derive(Debug)]
@@ -22,12 +25,30 @@ pub(super) struct Folder {
     pub(super) fd: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) task: String,
+    pub(super) node: String,
     /// The root it is below, and the way from there.
     pub(super) root: (PathBuf, OwnedFd),
     pub(super) below: PathBuf,
 }
 
 impl Folder {
+    /// What tells whose a file is, in its gzip header or beside its permissions.
+    pub(super) fn mark(&self) -> String {
+        serde_json::json!({ "task": self.task, "node": self.node }).to_string()
+    }
+
+    /// Notes with a file whose it is, where the file system can do that.
+    pub(super) fn sign(&self, file: &File) {
+        let _ = fsetxattr(file, MARK, self.mark().as_bytes(), XattrFlags::empty());
+    }
+
+    /// Whether a file says that it is the task's.
+    pub(super) fn is_signed(&self, file: &File) -> bool {
+        let (mark, mut found) = (self.mark(), vec![0; MARK_BYTES_MAX]);
+        let len = fgetxattr(file, MARK, &mut found);
+        len.is_ok_and(|len| found.get(..len) == Some(mark.as_bytes()))
+    }
+
     /// Whether the path still leads here. Only what shows that it does not counts: without descriptors or memory
     /// nothing can be told.
     pub(super) fn is_in_place(&self) -> bool {
@@ -94,6 +115,7 @@ impl Folder {
             if size == 0 {
                 fchmod(&file, Mode::from_raw_mode(mode))
                     .map_err(|error| self.io("set the mode of", name, error))?;
+                self.sign(&file);
                 owner.own(self, &file, name)?;
             }
             return Ok((file, size, was_there));
@@ -144,6 +166,12 @@ impl Folder {
             .then_some(stat.st_size.unsigned_abs())
     }
 
+    /// The inode of a regular file; `None` for anything else.
+    pub(super) fn inode(&self, name: &str) -> Option<u64> {
+        let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(stat.st_ino)
+    }
+
     /// When a file was last written, nanoseconds since the Unix epoch.
     pub(super) fn modified_ns(&self, name: &str) -> Option<i128> {
         let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -169,6 +197,11 @@ impl Folder {
     /// Renames, unless the new name is taken.
     pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), Errno> {
         renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE)
+    }
+
+    /// Lets two files change their names.
+    pub(super) fn exchange(&self, one: &str, other: &str) -> Result<(), Errno> {
+        renameat_with(&self.fd, one, &self.fd, other, RenameFlags::EXCHANGE)
     }
 
     /// Renames in the place of what has the new name.

@@ -228,7 +228,7 @@ fn a_sync_that_failed_is_never_taken_as_done() {
 #[test]
 fn others_that_work_on_the_live_file_are_noticed() {
     type Deed = fn(&Path);
-    let deeds: [(&str, Deed, usize); 5] = [
+    let deeds: [(&str, Deed, u32); 5] = [
         ("deleted", |folder| fs::remove_file(folder.join("a.log.zst")).unwrap(), 0),
         ("deleted", |folder| fs::remove_dir_all(folder).unwrap(), 0),
         ("moved", |folder| fs::rename(folder.join("a.log.zst"), folder.join("moved")).unwrap(), 20),
@@ -253,12 +253,11 @@ fn others_that_work_on_the_live_file_are_noticed() {
         writer.append(&chunk(20..30)).unwrap();
         let path = writer.close().unwrap().path.unwrap();
         let written = writer.take_written();
-        assert_eq!(written.records + written.lost, 30, "{what}");
-        assert_eq!(written.lost, if kept > 0 { 0 } else { 10 }, "{what}");
+        assert_eq!((written.records, written.lost), (30, 0), "{what}");
         let (text, whole) = zstd_cat(&path);
-        assert!(whole && text.ends_with(&lines(20..30)), "{what}: {text}");
+        assert!(whole && text.ends_with(&lines(kept.max(10)..30)), "{what}: {text}");
         assert!(text.contains("NODE_ERROR") && text.contains(what), "{what}: {text}");
-        assert_eq!(text.contains("\"num_events_lost\":\"10\""), kept == 0, "{what}: {text}");
+        assert!(!text.contains("lost_events"), "{what}: {text}");
         if kept > 0 {
             let moved = [folder.join("moved"), dir.path().join("elsewhere/a.log.zst")];
             let moved = moved.iter().find(|path| path.exists()).unwrap();
@@ -273,7 +272,7 @@ fn a_task_ends_with_a_line_that_says_so_and_an_idle_one_says_that_too() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("sub");
     let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
-    writer.gone("nothing was ever written").unwrap();
+    writer.gone("nothing was ever written");
     assert_eq!(writer.close().unwrap(), Closed { path: None });
 
     let spec = Spec { rotation_interval: Some(Duration::from_mins(10)), ..spec(dir.path(), ZSTD) };
@@ -284,7 +283,7 @@ fn a_task_ends_with_a_line_that_says_so_and_an_idle_one_says_that_too() {
     assert!(idle.contains("NODE_CONNECTED") && idle.contains("no records from"), "{idle}");
     writer.note_lost(Place::Queue, 7, 1_000_000_000, 2_000_000_000, "full");
     writer.append(&chunk(0..10)).unwrap();
-    writer.gone("it was removed").unwrap();
+    writer.gone("it was removed");
     let path = writer.close().unwrap().path.unwrap();
     let written = writer.take_written();
     assert_eq!((written.records, written.notices, written.lost), (10, 4, 0));

@@ -1,7 +1,7 @@
 use std::fs::File;
 use std::io::{self, Seek};
 
-use flate2::write::GzEncoder;
+use flate2::{GzBuilder, write::GzEncoder};
 use rustix::fs::fsync;
 
 use super::Error;
@@ -12,13 +12,13 @@ use super::owner::Ids;
 /// What a member carries until it is whole.
 const UNFINISHED: &str = ".gz.tmp";
 
-/// Puts a finished plain file into one gzip member and removes the plain one. Gives the new name; on an error the
+/// Puts a finished plain file into one gzip member that carries a mark and removes the plain one. Gives the new name; on an error the
 /// plain file stays.
 pub(super) fn compress(
     folder: &Folder,
     file: &mut File,
     name: &str,
-    level: u32,
+    (level, mark): (u32, &str),
     (mode, owner): (u32, Ids),
 ) -> Result<String, Error> {
     let whole = format!("{name}.gz");
@@ -26,7 +26,7 @@ pub(super) fn compress(
     folder.unlink(&unfinished)?;
     let target = folder.create(&unfinished, mode)?;
     owner.own(folder, &target, &unfinished)?;
-    if let Err(error) = copy(file, target, level) {
+    if let Err(error) = copy(file, target, level, mark) {
         folder.unlink(&unfinished)?;
         return Err(folder.io("compress", name, error));
     }
@@ -36,9 +36,11 @@ pub(super) fn compress(
     Ok(whole)
 }
 
-fn copy(from: &mut File, to: File, level: u32) -> io::Result<()> {
+fn copy(from: &mut File, to: File, level: u32, mark: &str) -> io::Result<()> {
     from.rewind()?;
-    let mut encoder = GzEncoder::new(to, flate2::Compression::new(level));
+    // Whose it is stands where gzip has room for a comment, which its tools pass over.
+    let builder = GzBuilder::new().comment(mark.replace('\0', ""));
+    let mut encoder: GzEncoder<File> = builder.write(to, flate2::Compression::new(level));
     io::copy(from, &mut encoder)?;
     fsync(encoder.finish()?)?;
     Ok(())

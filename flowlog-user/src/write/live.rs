@@ -2,7 +2,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use rustix::fs::fstat;
+use rustix::fs::{FallocateFlags, fallocate, fstat, ftruncate};
+use rustix::io::Errno;
 
 use super::encoder::Encoder;
 use super::folder::Folder;
@@ -18,7 +19,12 @@ pub(super) struct Live {
     /// The last sync, and whether there was a write since.
     pub(super) synced: Instant,
     pub(super) dirty: bool,
+    /// Up to where the file system has set space aside for it.
+    reserved_bytes: u64,
 }
+
+/// Space that is set aside at a time at most, beyond what is needed.
+const AHEAD_BYTES_MAX: u64 = 1 << 20;
 
 /// What is in the file that grows, or will be in the next one.
 #[derive(Default)]
@@ -33,6 +39,8 @@ pub(super) struct Book {
     pub(super) frames: Vec<Frame>,
     /// Records in it.
     pub(super) records: u64,
+    /// Whether the last of the frames is open on the disk, after an error, and has to be closed before anything follows.
+    pub(super) unsealed: bool,
     /// Bytes of their lines, and in how many writes they went.
     pub(super) text_bytes: u64,
     pub(super) writes: u64,
@@ -55,7 +63,44 @@ pub(super) enum Fate {
 
 impl Live {
     pub(super) fn new(file: File) -> Self {
-        Self { file, bytes: 0, whole_bytes: 0, synced: Instant::now(), dirty: false }
+        Self::of(file, 0)
+    }
+
+    /// One that holds so many bytes, all of them synced.
+    pub(super) fn of(file: File, bytes: u64) -> Self {
+        Self { file, bytes, whole_bytes: bytes, synced: Instant::now(), dirty: false, reserved_bytes: 0 }
+    }
+
+    /// Sets space aside for `bytes` more and `spare` behind them, so that a file system that is full refuses before
+    /// anything is written, and what ends the file has room whatever happens. File systems that cannot do that are as
+    /// they are.
+    pub(super) fn reserve(&mut self, bytes: u64, spare: u64) -> io::Result<()> {
+        let needed = self.bytes + bytes + spare;
+        if needed <= self.reserved_bytes {
+            return Ok(());
+        }
+        let mut set_aside = |until: u64| {
+            let from = self.reserved_bytes.max(self.bytes);
+            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, from, until - from) {
+                Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(io::Error::from(error)),
+                Err(_) => Ok(()),
+                Ok(()) => {
+                    self.reserved_bytes = until;
+                    Ok(())
+                }
+            }
+        };
+        set_aside(needed + bytes.saturating_mul(4).min(AHEAD_BYTES_MAX)).or_else(|_| set_aside(needed))
+    }
+
+    /// Gives back what is set aside.
+    pub(super) fn release(&mut self) {
+        if self.reserved_bytes > self.bytes
+            && self.file.metadata().is_ok_and(|found| found.len() == self.bytes)
+        {
+            let _ = ftruncate(&self.file, self.bytes); // The space goes when the file does.
+        }
+        self.reserved_bytes = 0;
     }
 
     /// Writes what the encoder holds. After an error what was taken is known, and the rest can be written later.
@@ -82,7 +127,7 @@ impl Live {
         // A file that others made shorter would become longer.
         if self.bytes > self.whole_bytes && self.file.metadata()?.len() > self.whole_bytes {
             self.file.set_len(self.whole_bytes)?;
-            self.bytes = self.whole_bytes;
+            (self.bytes, self.reserved_bytes) = (self.whole_bytes, 0);
         }
         Ok(())
     }

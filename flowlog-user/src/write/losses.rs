@@ -10,19 +10,22 @@ pub enum Place {
     Queue,
     /// They could not be written.
     File,
+    /// Nobody has read them.
+    Stdout,
     /// The task asks for no more a second.
     RateLimit,
     /// A daemon took them from the kernel and was killed before they were in the file.
     Restart,
 }
 
-const PLACES: [Place; 4] = [Place::Queue, Place::File, Place::RateLimit, Place::Restart];
+const PLACES: [Place; 5] = [Place::Queue, Place::File, Place::Stdout, Place::RateLimit, Place::Restart];
 
 impl Place {
     const fn name(self) -> &'static str {
         match self {
             Self::Queue => "queue",
             Self::File => "file",
+            Self::Stdout => "stdout",
             Self::RateLimit => "rate limit",
             Self::Restart => "restart",
         }

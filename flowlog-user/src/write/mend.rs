@@ -13,6 +13,7 @@ use super::Error;
 use super::folder::Folder;
 use super::name::Names;
 use super::notice::Notices;
+use super::salvage::records_in;
 use crate::record::Framing;
 use crate::record::container::{
     FRAME_HEAD_BYTES_MAX, FRAME_MAGIC, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, TAIL_BYTES, block_head,
@@ -74,8 +75,11 @@ pub(super) fn mend_zstd(
             }
             let whole = whole_len(&content.text);
             if whole == content.text.len() {
-                // Only what is no whole block goes, so that nothing is lost should this be the last moment too.
-                file.set_len(blocks).map_err(failed)?;
+                // Only what is no whole block goes, so that nothing is lost should this be the last moment too. Nothing
+                // else does: behind the end there may be space set aside, of which others have none to give.
+                if blocks < len {
+                    file.set_len(blocks).map_err(failed)?;
+                }
                 let close =
                     closing(&[], content.text.as_slice(), content.has_checksum, is_over).map_err(failed)?;
                 (&file).write_all(&close).map_err(failed)?;
@@ -98,6 +102,54 @@ pub(super) enum Mended {
     Cut,
     /// It cannot be read to its end, and is as it was.
     Unreadable,
+}
+
+/// Where the frame that begins at a place ends, and whether it has content; nothing where it is not whole.
+pub(super) fn next_frame(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, bool)>> {
+    let head = ready(file, at, FRAME_HEAD_BYTES_MAX, len)?;
+    if let Some(rest) = head.strip_prefix(&SKIPPABLE_MAGIC) {
+        let size = rest.first_chunk::<4>().map(|size| u64::from(u32::from_le_bytes(*size)));
+        let end = size.map(|size| at + SKIPPABLE_HEAD_BYTES as u64 + size);
+        return Ok(end.filter(|end| *end <= len).map(|end| (end, false)));
+    }
+    let Some((head_len, has_checksum)) = frame_head(&head) else { return Ok(None) };
+    let mut at = at + head_len as u64;
+    while let Ok(head) = <[u8; 3]>::try_from(ready(file, at, 3, len)?.as_slice()) {
+        let Some((is_last, size)) = block_head(head) else { return Ok(None) };
+        at += BLOCK_HEAD_BYTES + size;
+        if is_last {
+            let end = at + if has_checksum { CHECKSUM_BYTES as u64 } else { 0 };
+            return Ok((end <= len).then_some((end, true)));
+        }
+    }
+    Ok(None)
+}
+
+/// What it takes to close the frame that begins there and ends with the file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Seal {
+    /// Nothing: it has its end.
+    Closed,
+    /// These bytes; and the lines in it.
+    Open(Vec<u8>, u64),
+    /// It is not what was written.
+    Foreign,
+}
+
+/// Looks how the frame that begins at `frame`, the last one of a file of `len` bytes, is to be closed.
+pub(super) fn seal(file: &File, frame: u64, len: u64) -> io::Result<Seal> {
+    let (head, is_over) = match walk(file, frame, len)? {
+        End::Whole(at) if at == len => return Ok(Seal::Closed),
+        End::Open { frame: at, head, blocks, is_over } if (at, blocks) == (frame, len) => (head, is_over),
+        _ => return Ok(Seal::Foreign),
+    };
+    let Some(content) = content(file, frame, head, len)? else { return Ok(Seal::Foreign) };
+    if content.text.is_empty() || whole_len(&content.text) != content.text.len() {
+        return Ok(Seal::Foreign);
+    }
+    let framing = Framing::recognise(&content.text, true).unwrap_or_default();
+    let bytes = closing(&[], &content.text, content.has_checksum, is_over)?;
+    Ok(Seal::Open(bytes, records_in(framing, &content.text)))
 }
 
 /// Cuts half a record off a file of plain ones.
@@ -172,7 +224,6 @@ fn whole_len(content: &[u8]) -> usize {
 
 /// Walks over a file's frames by their heads alone.
 fn end(file: &File, len: u64) -> io::Result<End> {
-    let mut at = 0;
     let mut tail = [0; TAIL_BYTES];
     if let Some(start) = len.checked_sub(TAIL_BYTES as u64) {
         file.read_exact_at(&mut tail, start)?;
@@ -180,6 +231,11 @@ fn end(file: &File, len: u64) -> io::Result<End> {
             return Ok(End::Finished);
         }
     }
+    walk(file, 0, len)
+}
+
+/// The same from a frame's beginning on, whatever stands at the end.
+fn walk(file: &File, mut at: u64, len: u64) -> io::Result<End> {
     while at < len {
         let head = ready(file, at, FRAME_HEAD_BYTES_MAX, len)?;
         let begins =

@@ -50,6 +50,16 @@ impl Names {
         format!("{}.tmp", self.live)
     }
 
+    /// What is to take the live file's place, and what took it until it has its finished name.
+    pub(super) fn next(&self) -> String {
+        format!("{}.next", self.live)
+    }
+
+    /// The same for what is on its way from the live to its finished name.
+    pub(super) fn on_the_way(&self) -> Self {
+        Self { live: self.next(), ..self.clone() }
+    }
+
     /// What a finished file's name begins with, whatever its day: what follows.
     fn behind_stem<'a>(&self, name: &'a str) -> Option<&'a str> {
         let Some((template, _)) = &self.dated else { return name.strip_prefix(self.stem.as_str()) };

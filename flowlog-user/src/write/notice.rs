@@ -1,6 +1,8 @@
 //! Records about the log itself, in Hubble's words and with Hubble's fields only, so that its client takes them silently.
 
-use super::NoticeEncoder;
+use super::{NoticeEncoder, Spec};
+use crate::clock::wall_ns;
+use crate::record::container;
 use crate::record::schema::{
     Descriptor, EXPORT_EVENT, LOST_EVENT, LOST_EVENT_SOURCE, NODE_STATE, NODE_STATUS_EVENT,
 };
@@ -70,6 +72,22 @@ impl Notices {
         }
         out
     }
+}
+
+/// What a file's header says.
+pub(super) fn header(spec: &Spec, notices: &Notices) -> Vec<u8> {
+    let definition = serde_json::from_str(&spec.definition.0).unwrap_or(serde_json::Value::Null);
+    let json = serde_json::json!({
+        "format": match spec.format { Format::Json => "hubble-json", other => other.name() },
+        "version": env!("CARGO_PKG_VERSION"),
+        "node": notices.node,
+        "task": spec.task,
+        "definition": definition,
+        "schema": spec.format.schema(),
+        "clock": "unix time, UTC; index times are nanoseconds of [first_seen, last_seen]",
+        "written": time(wall_ns()),
+    });
+    container::header(&json.to_string())
 }
 
 fn of<const N: usize>(of: &'static Descriptor, fields: [(&str, Value); N]) -> Message {

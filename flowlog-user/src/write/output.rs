@@ -6,17 +6,21 @@ use rustix::io::Errno;
 
 use super::super::backlog::Backlog;
 use super::super::encoder::Encoder;
-use super::super::finish::finish;
-use super::super::live::{Book, Fate};
-use super::super::losses::Place;
-use super::super::notice::{Loss, Notices};
-use super::super::{Compression, Error, OnFull, Spec, Sync, repack};
+use super::super::live::{Book, Fate, Live};
+use super::super::mend::{Seal, seal};
+use super::super::notice::{Loss, header};
+use super::super::{Compression, Error, OnFull, Sync};
 use super::{Boundary, Pending, Trouble, Writer, open_live};
 use crate::clock::wall_ns;
-use crate::limits::{RETRY_MS, SYNC_MS, TROUBLE_LOG_MS};
+use crate::limits::{LAST_WORDS_BYTES, RETRY_MS, SYNC_MS, TROUBLE_LOG_MS};
 use crate::record::container::LEFT;
-use crate::record::container::{self, Index};
-use crate::record::{Format, rfc3339 as time};
+use crate::record::rfc3339 as time;
+
+/// Bytes of an index for a frame at most, about, and of a header beside the task's definition.
+const INDEX_FRAME_BYTES: u64 = 32;
+const HEADER_BYTES: u64 = 1 << 10;
+/// Records of fewer bytes are not divided further where they do not fit.
+const PIECE_BYTES_MIN: usize = 4 << 10;
 
 impl Writer {
     /// Opens a live file. What an error left in it goes under a finished name.
@@ -26,20 +30,24 @@ impl Writer {
             self.backlog = Backlog::default();
             self.backlog.scan(&self.folder, &self.names)?;
         }
-        // A clock that went back does not bring old days back.
-        if let Some(names) = self.names.of_day(wall_ns().max(self.named_ns)) {
-            self.names = names;
-        }
+        self.names_of_today();
         let (live, salvaged, _) =
             open_live(&self.folder, &self.names, &self.spec, self.owner, &self.notices, LEFT)?;
         if let Some(salvaged) = salvaged {
             let path = salvaged.path.display();
             tracing::warn!(%path, records = salvaged.records, "kept what an error left behind");
-            self.written.rotations += 1;
+            self.note_finished(salvaged.path);
         }
         self.live = Some(live);
         self.begin_book(Instant::now());
         Ok(())
+    }
+
+    /// A clock that went back does not bring old days back.
+    pub(super) fn names_of_today(&mut self) {
+        if let Some(names) = self.names.of_day(wall_ns().max(self.named_ns)) {
+            self.names = names;
+        }
     }
 
     /// Writes what is pending up to a boundary; only then do records count as written. After an error it waits.
@@ -56,44 +64,48 @@ impl Writer {
         if self.live.is_none() {
             self.begin()?;
         }
-        if self.pending.waiting_bytes == 0 && (boundary == Boundary::Flush || self.book.frame.is_none()) {
+        let nothing = |writer: &Self| {
+            writer.pending.waiting_bytes == 0 && (boundary == Boundary::Flush || writer.book.frame.is_none())
+        };
+        // Who ends looks at the file in any case.
+        let looks = self.closing && self.live.as_ref().is_some_and(|live| live.bytes > 0);
+        if nothing(self) && !self.behind && !looks {
             return Ok(());
         }
         let fate = self.live.as_ref().map_or(Fate::Intact, |live| live.fate(&self.folder, &self.names.live));
-        match fate {
-            Fate::Intact => self.encode(boundary)?,
-            Fate::Moved => self.encode(Boundary::FrameEnd)?,
-            Fate::Deleted | Fate::Changed => return self.begin_anew(fate),
+        if nothing(self) && !self.behind && fate == Fate::Moved {
+            return Ok(()); // It is whole where it went.
         }
-        let written = self.write();
-        if fate == Fate::Moved {
-            if let Err(error) = written {
-                // Where it went nothing can be written; what waits has no other place.
-                self.discard(&error.to_string());
-            }
-            return self.begin_anew(fate);
+        if fate == Fate::Moved
+            && !self.behind
+            && let Err(error) = self.encode(Boundary::FrameEnd).and_then(|()| self.write())
+        {
+            self.step_back(&error.to_string()); // Into the new file, then.
         }
-        written?;
+        if fate != Fate::Intact {
+            self.begin_anew(fate)?;
+        }
+        self.drain()?;
+        if nothing(self) {
+            return Ok(());
+        }
+        self.encode(boundary)?;
+        self.write()?;
         self.sync(self.book.frame.is_none())
     }
 
-    fn encode(&mut self, boundary: Boundary) -> Result<(), Error> {
+    pub(super) fn encode(&mut self, boundary: Boundary) -> Result<(), Error> {
         let encoded = match boundary {
             Boundary::Flush => self.encoder.flush(),
             Boundary::FrameEnd => self.encoder.end(),
         };
-        if let Err(source) = encoded {
-            let error = self.folder.io("compress for", &self.names.live, source);
-            self.abandon(&error);
-            return Err(error);
-        }
+        encoded.map_err(|source| self.folder.io("compress for", &self.names.live, source))?;
         if self.encoder.frame_bytes == 0
             && let Some((frame, _)) = self.book.frame.take()
             && self.encoder.buffers()
         {
             if self.book.frames.is_empty() {
-                let header = container::header(&header_json(&self.spec, &self.notices));
-                self.encoder.out.extend_from_slice(&header);
+                self.encoder.out.extend_from_slice(&header(&self.spec, &self.notices));
             }
             self.book.frames.push(frame);
         }
@@ -101,11 +113,12 @@ impl Writer {
     }
 
     /// Hands the encoder's output to the kernel, and counts.
-    fn write(&mut self) -> Result<(), Error> {
+    pub(super) fn write(&mut self) -> Result<(), Error> {
+        let spare = self.spare_bytes();
         let Some(live) = &mut self.live else { return Ok(()) };
         let left = (self.encoder.out.len() - self.encoder.done) as u64;
         self.backlog.make_room(&self.folder, live.bytes + left, self.spec.total_bytes_max);
-        if let Some(min) = self.spec.free_percent_min {
+        if let Some(min) = self.spec.free_percent_min.filter(|_| spare > 0) {
             while let Some(free) = self.folder.free_percent()
                 && free < u64::from(min)
             {
@@ -113,21 +126,25 @@ impl Writer {
                     let (task, path) = (self.spec.task.clone(), self.folder.path.clone());
                     return Err(Error::LowSpace { task, path, free, min });
                 }
-                self.backlog.delete_oldest(&self.folder);
+                self.backlog.delete_oldest(&self.folder, "fileMinFreePercent");
             }
         }
         let before = live.bytes;
-        let mut result = live.write(&mut self.encoder);
+        let put = |live: &mut Live, encoder: &mut Encoder| {
+            live.reserve(left, spare).and_then(|()| live.write(encoder))
+        };
+        let mut result = put(live, &mut self.encoder);
         while let Err(error) = &result
             && self.spec.on_full == OnFull::DeleteOldest
             && matches!(Errno::from_io_error(error), Some(Errno::NOSPC | Errno::DQUOT))
             && !self.backlog.is_empty()
         {
-            self.backlog.delete_oldest(&self.folder);
-            result = live.write(&mut self.encoder);
+            self.backlog.delete_oldest(&self.folder, "onFull: deleteOldest");
+            result = put(live, &mut self.encoder);
         }
-        self.written.disk_bytes += live.bytes - before;
+        let written = live.bytes.saturating_sub(before);
         result.map_err(|error| self.folder.io("write", &self.names.live, error))?;
+        self.count_disk(written);
         let pending = std::mem::take(&mut self.pending);
         self.written.records += pending.records;
         self.written.bytes += pending.bytes;
@@ -136,8 +153,89 @@ impl Writer {
         self.book.text_bytes += pending.waiting_bytes;
         self.book.writes += 1;
         self.written_ever |= pending.waiting_bytes > 0;
+        if self.left_said {
+            self.left_ns = None;
+        }
+        if !self.behind {
+            self.waiting.clear();
+        }
         self.losses.written();
         Ok(())
+    }
+
+    /// What goes through gzip is counted when it has.
+    pub(super) fn count_disk(&mut self, bytes: u64) {
+        if !matches!(self.spec.compression, Compression::Gzip { .. }) {
+            self.written.disk_bytes += bytes;
+        }
+    }
+
+    /// What is to stay free behind the records for what ends the file.
+    fn spare_bytes(&self) -> u64 {
+        if self.spending {
+            return 0;
+        }
+        let index = if self.encoder.buffers() {
+            let frames = self.book.frames.len() as u64 + 3;
+            HEADER_BYTES + self.spec.definition.0.len() as u64 + frames * INDEX_FRAME_BYTES
+        } else {
+            0
+        };
+        LAST_WORDS_BYTES + index
+    }
+
+    /// Writes what an error kept waiting: closes the frame that it left open, then piece by piece, as far as they fit.
+    fn drain(&mut self) -> Result<(), Error> {
+        while self.behind {
+            if !self.seal()? {
+                self.begin_anew(Fate::Changed)?;
+            }
+            let Some(piece) = self.waiting.front().cloned() else {
+                self.behind = false;
+                break;
+            };
+            self.take_records(&piece, Instant::now())?;
+            let written = self.encode(Boundary::FrameEnd).and_then(|()| self.write());
+            match written {
+                Ok(()) => self.waiting.pop_front(),
+                Err(error) if error.is_full() && self.waiting.halve_front(PIECE_BYTES_MIN) => {
+                    self.step_back(&error.to_string());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the frame that an error left open on the disk. False where it is not what was written.
+    pub(super) fn seal(&mut self) -> Result<bool, Error> {
+        let Some(live) = &mut self.live else { return Ok(true) };
+        let failed = |what| {
+            let (folder, name) = (&self.folder, &self.names.live);
+            move |error: std::io::Error| folder.io(what, name, error)
+        };
+        live.take_back().map_err(failed("take half a write off"))?;
+        let is_first = self.book.frames.len() == 1;
+        let Some(last) = self.book.frames.last_mut().filter(|_| self.book.unsealed) else { return Ok(true) };
+        match seal(&live.file, last.offset, live.whole_bytes).map_err(failed("read back"))? {
+            Seal::Closed => {}
+            Seal::Foreign => return Ok(false),
+            Seal::Open(bytes, lines) => {
+                let mut encoder = Encoder::new(Compression::None);
+                encoder.out = bytes;
+                if is_first {
+                    encoder.out.extend_from_slice(&header(&self.spec, &self.notices));
+                }
+                let before = live.bytes;
+                let written = live.write(&mut encoder).or_else(|error| live.take_back().and(Err(error)));
+                written.map_err(failed("close a frame of"))?;
+                last.lines = lines;
+                let bytes = live.bytes - before;
+                self.count_disk(bytes);
+            }
+        }
+        self.book.unsealed = false;
+        Ok(true)
     }
 
     /// Syncs as configured. A sync that failed is not tried again, since the next one would succeed without having
@@ -176,7 +274,7 @@ impl Writer {
         ));
     }
 
-    /// Leaves a file that is not what was written, and begins a new one.
+    /// Leaves a file that is not what was written, and begins a new one, into which goes what waits.
     fn begin_anew(&mut self, fate: Fate) -> Result<(), Error> {
         let what = match fate {
             Fate::Deleted => "deleted",
@@ -191,52 +289,80 @@ impl Writer {
         match fate {
             Fate::Moved => {
                 self.write_index();
-                self.live = None;
-                self.book = Book::default();
+                self.forget(&error.to_string());
             }
-            Fate::Deleted => {
-                self.discard(&error.to_string());
-                self.live = None;
-                self.book = Book::default();
+            Fate::Deleted => self.forget(&error.to_string()),
+            Fate::Changed | Fate::Intact => {
+                // It is not known what stands where, so it gets no index.
+                self.put_back(&error.to_string());
+                self.book.frames.clear();
+                self.book.unsealed = false;
+                if let Err(error) = self.finish_live(false) {
+                    tracing::warn!(%error, "the file keeps its live name for now");
+                }
             }
-            Fate::Changed | Fate::Intact => self.abandon(&error),
         }
-        self.begin()?;
+        if self.live.is_none() {
+            self.begin()?;
+        }
         self.say_losses(Instant::now(), true)
     }
 
-    /// After an error: the next records begin a new file.
-    pub(super) fn abandon(&mut self, error: &Error) {
-        self.discard(&error.to_string());
-        if let Err(error) = self.finish_live() {
-            tracing::warn!(%error, "the file keeps its live name for now");
+    /// Lets go of a live file that has gone elsewhere.
+    fn forget(&mut self, reason: &str) {
+        self.put_back(reason);
+        if let Some(live) = &mut self.live {
+            live.release();
+        }
+        self.live = None;
+        self.book = Book::default();
+    }
+
+    /// Empties the encoder: what it holds waits, to be encoded anew. Only what could not be kept is lost.
+    fn put_back(&mut self, reason: &str) {
+        let Pending { records, first_ns, last_ns, .. } = std::mem::take(&mut self.pending);
+        self.losses.put_back();
+        self.left_said = false;
+        self.encoder.reset();
+        if !self.behind {
+            let unkept = records.saturating_sub(self.waiting.records);
+            if unkept > 0 {
+                self.lose(Loss { records: unkept, first_ns, last_ns, reason: reason.into() });
+            }
+            self.waiting.cut();
+            self.behind = true;
         }
     }
 
-    /// Counts what is not written as lost, and takes half a write back; what was written before it is no damage.
-    pub(super) fn discard(&mut self, reason: &str) {
-        let Pending { records, first_ns, last_ns, .. } = std::mem::take(&mut self.pending);
-        self.written.lost += records;
-        self.losses.put_back();
-        self.losses.add(Place::File, Loss { records, first_ns, last_ns, reason: reason.into() });
-        self.encoder.reset();
+    /// After an error: the file ends with the last whole write, and what is not written waits.
+    pub(super) fn step_back(&mut self, reason: &str) {
+        self.put_back(reason);
         if let Some(live) = &mut self.live
             && let Err(error) = live.take_back()
         {
-            tracing::warn!(task = self.spec.task, %error, "half a write stays at the end of the file");
+            tracing::warn!(task = self.spec.task, %error, "half a write stays at the end of the file for now");
         }
         let whole = self.live.as_ref().map_or(0, |live| live.whole_bytes);
-        self.book.frames.retain(|frame| frame.offset < whole);
-        // An index behind a frame without an end would be damage.
-        if self.book.frame.take().is_some_and(|(frame, _)| frame.offset < whole) {
-            self.book.frames.clear();
+        let book = &mut self.book;
+        book.frames.extend(book.frame.take().map(|(frame, _)| frame));
+        book.frames.retain(|frame| self.encoder.buffers() && frame.offset < whole);
+        book.unsealed = !book.frames.is_empty();
+    }
+
+    /// Counts what waits as lost.
+    pub(super) fn discard(&mut self, reason: &str) {
+        self.step_back(reason);
+        let records = self.waiting.records;
+        if let Some((first_ns, last_ns)) = self.waiting.clear() {
+            self.lose(Loss { records, first_ns, last_ns, reason: reason.into() });
         }
     }
 
-    fn suffer(&mut self, error: &Error) {
+    pub(super) fn suffer(&mut self, error: &Error) {
         let now = Instant::now();
         let retry_at = now + Duration::from_millis(RETRY_MS);
         let text = error.to_string();
+        self.step_back(&text);
         match &mut self.trouble {
             Some(trouble) => {
                 trouble.retry_at = retry_at;
@@ -259,100 +385,4 @@ impl Writer {
             tracing::info!(task = self.spec.task, lost = trouble.lost, seconds, "records are written again");
         }
     }
-
-    pub(super) fn rotate(&mut self) -> Result<(), Error> {
-        self.write_out(Boundary::FrameEnd)?;
-        let finished = self.finish_live();
-        let begun = self.begin();
-        if let Err(error) = &begun {
-            self.suffer(error);
-        }
-        finished.and(begun)
-    }
-
-    /// Ends the file with an index of its frames.
-    fn write_index(&mut self) {
-        let Some(live) = &mut self.live else { return };
-        if self.book.frames.is_empty() || live.bytes != live.whole_bytes {
-            return;
-        }
-        let frames = std::mem::take(&mut self.book.frames);
-        let mut encoder = Encoder::new(Compression::None);
-        encoder.out = Index { task: self.spec.task.clone(), frames }.to_bytes();
-        let before = live.bytes;
-        // Without an index a file is read by scanning.
-        if let Err(error) = live.write(&mut encoder).or_else(|error| live.take_back().and(Err(error))) {
-            tracing::warn!(task = self.spec.task, %error, "the file gets no index");
-        }
-        self.written.disk_bytes += live.bytes - before;
-    }
-
-    /// Puts small frames and flushes together, where they cost more than they should.
-    fn repack(&mut self) {
-        let Some(live) = &mut self.live else { return };
-        if !repack::is_worth_it(&self.book, live) {
-            return;
-        }
-        let header = container::header(&header_json(&self.spec, &self.notices));
-        match repack::repack(
-            &self.folder,
-            &self.names,
-            &self.spec,
-            self.owner,
-            (live, &self.book.frames, &header),
-        ) {
-            Ok(whole) => {
-                *live = whole;
-                self.book.frames.clear();
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the file stays as it was written, somewhat larger than it could be");
-            }
-        }
-    }
-
-    /// Gives the live file its finished name, or removes it when it is empty. Afterwards there is none.
-    pub(super) fn finish_live(&mut self) -> Result<Option<String>, Error> {
-        self.repack();
-        self.write_index();
-        let Some(mut live) = self.live.take() else { return Ok(None) };
-        if live.bytes == 0 || live.file.metadata().is_ok_and(|found| found.len() == 0) {
-            self.book = Book::default();
-            if self.folder.is(&self.names.live, &live.file) {
-                self.folder.unlink(&self.names.live)?;
-            }
-            return Ok(None);
-        }
-        if live.dirty
-            && let Err(error) = live.file.sync_data()
-        {
-            let error = self.folder.io("sync", &self.names.live, error);
-            self.doubt(&error);
-        }
-        let book = std::mem::take(&mut self.book);
-        // Names sort as the files were written, also when times do not.
-        let first_ns = book.first.map_or(0, |(ns, _)| ns).max(self.named_ns);
-        self.named_ns = first_ns;
-        let name = finish(&self.folder, &self.names, &self.spec, self.owner, &mut live.file, first_ns)?;
-        self.written.rotations += 1;
-        self.backlog.scan(&self.folder, &self.names)?;
-        self.backlog.make_room(&self.folder, 0, self.spec.total_bytes_max);
-        Ok(Some(name))
-    }
-}
-
-/// What a file's header says.
-fn header_json(spec: &Spec, notices: &Notices) -> String {
-    let definition = serde_json::from_str(&spec.definition.0).unwrap_or(serde_json::Value::Null);
-    serde_json::json!({
-        "format": match spec.format { Format::Json => "hubble-json", other => other.name() },
-        "version": env!("CARGO_PKG_VERSION"),
-        "node": notices.node,
-        "task": spec.task,
-        "definition": definition,
-        "schema": spec.format.schema(),
-        "clock": "unix time, UTC; index times are nanoseconds of [first_seen, last_seen]",
-        "written": time(wall_ns()),
-    })
-    .to_string()
 }

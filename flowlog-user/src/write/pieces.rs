@@ -6,13 +6,18 @@ use crate::record::format::{Head, delimited_head};
 const PIECE_BYTES_MAX: usize = 64 << 10;
 
 /// Cuts a chunk between records.
-pub(super) fn pieces(chunk: &Chunk) -> impl Iterator<Item = Chunk> {
+pub(super) fn pieces(chunk: &Chunk) -> impl Iterator<Item = Chunk> + use<> {
+    pieces_of(chunk, PIECE_BYTES_MAX)
+}
+
+/// The same into pieces of that many bytes at most.
+pub(super) fn pieces_of(chunk: &Chunk, bytes_max: usize) -> impl Iterator<Item = Chunk> + use<> {
     let mut rest = chunk.clone();
     std::iter::from_fn(move || {
         if rest.records == 0 {
             return None;
         }
-        let (at, records) = cut(&rest);
+        let (at, records) = cut(&rest, bytes_max);
         let lines = rest.lines.split_to(at);
         let last = rest.lines.is_empty() || records >= rest.records;
         let piece = Chunk { lines, records: if last { rest.records } else { records }, ..rest.clone() };
@@ -22,7 +27,7 @@ pub(super) fn pieces(chunk: &Chunk) -> impl Iterator<Item = Chunk> {
 }
 
 /// Behind the last record that fits, or behind the first one; and how many records that are.
-fn cut(chunk: &Chunk) -> (usize, u32) {
+fn cut(chunk: &Chunk, bytes_max: usize) -> (usize, u32) {
     let (mut at, mut records) = (0, 0);
     while let Some(rest) = chunk.lines.get(at..).filter(|rest| !rest.is_empty()) {
         let len = match chunk.format.framing() {
@@ -35,7 +40,7 @@ fn cut(chunk: &Chunk) -> (usize, u32) {
         let Some(len) = len.filter(|len| *len <= rest.len()) else {
             return (chunk.lines.len(), chunk.records);
         };
-        if records > 0 && at + len > PIECE_BYTES_MAX {
+        if records > 0 && at + len > bytes_max {
             break;
         }
         (at, records) = (at + len, records + 1);

@@ -74,7 +74,8 @@ fn lock() -> MutexGuard<'static, Pool> {
 }
 
 /// Bytes a compressor takes, rounded up; `ZSTD_sizeof_CCtx` with a window of 1 MiB.
-const fn cost(level: i32) -> usize {
+#[must_use]
+pub const fn cost(level: i32) -> usize {
     match level {
         ..=2 => 3 << 20,
         3..=5 => 6 << 20,

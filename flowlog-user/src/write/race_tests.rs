@@ -89,7 +89,7 @@ fn whatever_stands_in_the_next_files_place_is_refused_until_it_is_gone() {
         let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
         writer.append(&chunk(0..10)).unwrap();
         writer.write_out(Boundary::FrameEnd).unwrap();
-        writer.finish_live().unwrap();
+        writer.finish_live(false).unwrap();
         trick(&live, &victim);
         writer.append(&chunk(10..20)).unwrap();
         let error = writer.tick(later(FLUSH_MS)).unwrap_err().to_string();

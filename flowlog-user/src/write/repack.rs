@@ -44,7 +44,7 @@ pub(super) fn repack(
         let bytes = copy(&live.file, live.whole_bytes, spec, frames, header, &mut file)?;
         file.sync_all()?;
         let ours = folder.is(&names.live, &live.file);
-        Ok((Live { bytes, whole_bytes: bytes, dirty: false, ..Live::new(file) }, ours))
+        Ok((Live::of(file, bytes), ours))
     };
     let result = put().and_then(|(whole, ours)| {
         if !ours {

@@ -36,7 +36,9 @@ fn retention_deletes_the_oldest_files_of_this_task_only() {
     fs::remove_file(folder.join("other")).unwrap();
     fs::hard_link(folder.join("a-20190101T000001.000Z.log"), folder.join("other")).unwrap();
     let ours = folder.join("a-20200101T000000.000Z.log"); // Ours, from another setting.
-    fs::write(&ours, lines(0..5000).replacen("{", "{\"flow\":{},", 1)).unwrap();
+    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let first = format!(r#"{{"flow":{{"emitter":{{"name":"flowlog"}}}},"node_name":"{node}","#);
+    fs::write(&ours, lines(0..5000).replacen('{', &first, 1)).unwrap();
     assert!(Command::new("gzip").arg(&ours).status().unwrap().success());
     let spec = Spec { size_bytes_max: 4 << 10, total_bytes_max: 25 << 10, ..spec(dir.path(), ZSTD) };
     let (mut writer, _) = open(&spec, dir.path());
@@ -114,4 +116,107 @@ fn old_files_go_by_age_and_for_space() {
     writer.close().unwrap();
     assert_eq!(writer.take_written().records, 10);
     assert_eq!(names(&folder).len(), 1);
+}
+
+/// Files named like the task's own that are none: whatever they look like, they stay.
+#[test]
+fn what_is_not_proved_the_tasks_own_is_never_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("sub");
+    fs::create_dir(&folder).unwrap();
+    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let line = |node: &str, emitter: &str| {
+        format!(
+            "{{\"flow\":{{\"emitter\":{{\"name\":\"{emitter}\"}},\"node_name\":\"{node}\"}},\"node_name\":\"{node}\"}}\n"
+        )
+    };
+    let gzip = |text: &str| {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+        std::io::Write::write_all(&mut gz, text.as_bytes()).unwrap();
+        gz.finish().unwrap()
+    };
+    // A real file, of another node, of another task, and of this one with a flipped bit in its header.
+    let made = |node: &str, task: &str| {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let roots = Roots::new(&[elsewhere.path().into()]).unwrap().with_node(node);
+        let spec = Spec { task: task.into(), ..spec(elsewhere.path(), ZSTD) };
+        let mut writer = Writer::open(&spec, &roots).unwrap().0;
+        writer.append(&chunk(0..1000)).unwrap();
+        fs::read(writer.close().unwrap().path.unwrap()).unwrap()
+    };
+    let mut flipped = made(&node, "t");
+    let at = flipped.windows(8).position(|window| window == b"flowlogH").unwrap() + 30;
+    flipped[at] ^= 1;
+    let foreign = [
+        ("a-20200101T000000.000Z.log", line("other", "hubble").into_bytes()),
+        ("a-20200101T000001.000Z.log", line(&node, "hubble").into_bytes()),
+        ("a-20200101T000002.000Z.log", line("other", "flowlog").into_bytes()),
+        ("a-20200101T000003.000Z.log.zst", zstd::encode_all(line(&node, "flowlog").as_bytes(), 1).unwrap()),
+        ("a-20200101T000004.000Z.log.gz", gzip(&line("other", "hubble"))),
+        ("a-20200101T000005.000Z.log.zst", made("other", "t")),
+        ("a-20200101T000006.000Z.log.zst", made(&node, "u")),
+        ("a-20200101T000007.000Z.log.zst", flipped),
+        ("a-20200101T000008.000Z.log", b"\x05\x0a\x03\x10\x01\x00".repeat(100)),
+        ("a-20200101T000009.000Z.log", Vec::new()),
+    ];
+    for (name, bytes) in &foreign {
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+    let own = [
+        ("a-20200102T000000.000Z.log.zst", made(&node, "t")),
+        ("a-20200102T000001.000Z.log", line(&node, "flowlog").into_bytes()),
+        ("a-20200102T000002.000Z.log.gz", gzip(&line(&node, "flowlog"))),
+    ];
+    for (name, bytes) in &own {
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+    let (mut writer, _) = open(&Spec { total_bytes_max: 0, ..spec(dir.path(), ZSTD) }, dir.path());
+    let mut left = names(&folder);
+    left.retain(|name| name != "a.log.zst");
+    assert_eq!(left, foreign.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let deleted = writer.take_files().deleted;
+    let told: Vec<_> = deleted.iter().map(|(path, _)| path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(told, own.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    assert!(deleted.iter().all(|(_, why)| why.contains("0 bytes")), "{deleted:?}");
+    writer.close().unwrap();
+}
+
+/// Files of every compression, finished by a process that is no longer there, also of records that do not say who made
+/// them.
+#[test]
+fn a_restart_knows_its_files_again() {
+    for compression in [ZSTD, Compression::Gzip { level: 6 }, Compression::None] {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("sub");
+        let kept = Spec { ..spec(dir.path(), compression) };
+        for i in 0..3 {
+            let (mut writer, _) = open(&kept, dir.path());
+            writer.append(&chunk(i..i + 1)).unwrap();
+            writer.rotate().unwrap();
+            writer.append(&chunk(i..i + 1)).unwrap();
+            writer.close().unwrap();
+        }
+        assert_eq!(names(&folder).len(), 6);
+        let signed = {
+            let file = fs::File::create(dir.path().join("x")).unwrap();
+            let flags = rustix::fs::XattrFlags::empty();
+            rustix::fs::fsetxattr(&file, "user.flowlog", b"x", flags).is_ok()
+        };
+        let (mut writer, _) = open(&Spec { total_bytes_max: 0, ..kept }, dir.path());
+        let left = names(&folder).len() - 1;
+        let plain = compression == Compression::None;
+        assert_eq!(left, if plain && !signed { 6 } else { 0 }, "{:?}", names(&folder));
+        writer.close().unwrap();
+    }
+}
+
+#[test]
+fn what_gzip_makes_of_a_file_is_what_counts_as_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut writer, _) = open(&spec(dir.path(), Compression::Gzip { level: 6 }), dir.path());
+    writer.append(&chunk(0..5000)).unwrap();
+    let path = writer.close().unwrap().path.unwrap();
+    let written = writer.take_written();
+    assert_eq!(written.disk_bytes, fs::metadata(path).unwrap().len());
+    assert!(written.bytes > 3 * written.disk_bytes / 2);
 }

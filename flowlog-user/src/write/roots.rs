@@ -1,5 +1,7 @@
+use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, mkdir, mkdirat, open, openat2};
@@ -7,6 +9,7 @@ use rustix::io::Errno;
 
 use super::Error;
 use super::folder::Folder;
+use super::listing::{Listings, Sharing};
 use super::spec::fill;
 
 /// Nothing below a root leaves it, and no link is followed.
@@ -20,6 +23,7 @@ pub(super) const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(
 pub struct Roots {
     dirs: Vec<(PathBuf, OwnedFd)>,
     pub(super) node: String,
+    pub(super) listings: Listings,
 }
 
 impl Roots {
@@ -30,13 +34,26 @@ impl Roots {
     /// A root that cannot be opened or created.
     pub fn new(dirs: &[PathBuf]) -> Result<Self, Error> {
         let dirs = dirs.iter().map(|dir| open_root(dir)).collect::<Result<_, _>>()?;
-        Ok(Self { dirs, node: rustix::system::uname().nodename().to_string_lossy().into_owned() })
+        let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Ok(Self { dirs, node, listings: Listings::default() })
     }
 
     /// With the node's name as records have it (`cluster/node`) instead of the host's.
     #[must_use]
     pub fn with_node(self, node: &str) -> Self {
         Self { node: node.into(), ..self }
+    }
+
+    /// Tasks that open their files while this lives read each folder once; without it, each task does. Whoever is told
+    /// that a file was finished meanwhile calls [`Self::forget_listings`].
+    #[must_use]
+    pub fn share_listings(&self) -> Sharing<'_> {
+        self.listings.share()
+    }
+
+    /// See [`Self::share_listings`].
+    pub fn forget_listings(&self) {
+        self.listings.forget();
     }
 
     /// Whether a task may write to this path, as far as the path itself says.
@@ -78,12 +95,25 @@ impl Roots {
             other => failed(other.into()),
         })?;
         let root = (root_path.clone(), root.try_clone().map_err(failed)?);
-        Ok((Folder { fd, path: at.clone(), task: task.into(), root, below: parent.into() }, name.into()))
+        let (task, node) = (task.into(), self.node.clone());
+        Ok((Folder { fd, path: at.clone(), task, node, root, below: parent.into() }, name.into()))
     }
 
     fn list(&self) -> String {
         self.dirs.iter().map(|(path, _)| path.display().to_string()).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Creates a folder and those above it that are missing (0750).
+///
+/// # Errors
+/// One cannot be created, or is no folder.
+pub fn create_folders(dir: &Path) -> Result<(), Error> {
+    let create = || {
+        DirBuilder::new().recursive(true).mode(0o750).create(dir)?;
+        if std::fs::metadata(dir)?.is_dir() { Ok(()) } else { Err(Errno::NOTDIR.into()) }
+    };
+    create().map_err(|source: io::Error| Error::Folder { path: dir.into(), source })
 }
 
 pub(super) fn open_root(dir: &Path) -> Result<(PathBuf, OwnedFd), Error> {

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use rustix::fs::fsync;
 
-use super::finish::finish;
+use super::finish::{Successor, finish};
 use super::folder::Folder;
+use super::frames::frames;
 use super::mend::{Mended, frame, last_record, mend_plain, mend_zstd};
 use super::name::Names;
-use super::notice::Notices;
+use super::notice::{Notices, header};
 use super::owner::Ids;
 use super::{Compression, Error, Spec};
 use crate::record::Framing;
+use crate::record::container::{Frame, Index};
 use crate::record::format::{Head, RECORD_BYTES_MAX, delimited_head, delimited_time_ns};
 
 /// What an earlier process left in the live file; it is under a finished name now.
@@ -20,10 +22,14 @@ use crate::record::format::{Head, RECORD_BYTES_MAX, delimited_head, delimited_ti
 pub struct Salvaged {
     /// Where it is now.
     pub path: PathBuf,
-    /// Whole records in it.
+    /// Whole records in it, without what was added.
     pub records: u64,
-    /// Its end was missing, or it cannot be read to its end. What was flushed can be read.
+    /// It cannot be read to its end.
     pub damaged: bool,
+    /// What was done, in words.
+    pub what: &'static str,
+    /// Since when what was not written is missing (ns since the Unix epoch), where the file itself does not say so.
+    pub untold_ns: Option<i64>,
 }
 
 /// Gives a live file that holds something its finished name, once its end is mended and a last line says `why` it has
@@ -50,30 +56,60 @@ pub(super) fn salvage(
         (spare, Mended::Unreadable)
     });
     let content = inspect(&mut file, spec).map_err(failed("read"))?;
+    // Whole as it was, so that nothing is added to it.
+    let mut untold_ns = (mended == Mended::Nothing).then_some(at_ns);
     // Records of one kind only: the file may have been begun in another format.
     let same = content.framing == Some(spec.format.framing());
     if matches!(mended, Mended::Open | Mended::Cut) && content.records > 0 && same {
         let record = last_record(notices, why, at_ns);
-        if let Err(error) = say(&file, spec.compression, &record) {
+        if let Err(error) = say(&file, (spec, notices), &record, at_ns) {
             tracing::warn!(task = spec.task, %error, "the file gets no last line");
+            untold_ns = Some(at_ns);
         }
     }
+    // What its writer had set aside is given back.
+    file.metadata().and_then(|found| file.set_len(found.len())).map_err(failed("examine"))?;
     owner.own(folder, &file, &names.live)?;
     fsync(&file).map_err(|error| folder.io("sync", &names.live, error))?;
-    let name = finish(folder, names, spec, owner, &mut file, content.first_ns.unwrap_or(at_ns))?;
-    let damaged = content.damaged || mended != Mended::Nothing;
-    Ok(Salvaged { path: folder.path.join(name), records: content.records, damaged })
+    let at = (content.first_ns.unwrap_or(at_ns), Successor::None);
+    let name = finish(folder, names, spec, owner, &mut file, at)?.name;
+    let damaged = content.damaged || mended == Mended::Unreadable;
+    let what = match mended {
+        Mended::Nothing => "it was whole, and has its finished name now",
+        Mended::Open => "its end was missing; it is whole now, and its last record says what is missing",
+        Mended::Cut => {
+            "half a write at its end was cut off; it is whole now, and its last record says what is missing"
+        }
+        Mended::Unreadable => {
+            "it is no file that flowlog has written, or is damaged; it was put aside as it was"
+        }
+    };
+    Ok(Salvaged { path: folder.path.join(name), records: content.records, damaged, what, untold_ns })
 }
 
-/// Appends a record, or takes back what of it is there.
-fn say(file: &File, compression: Compression, record: &[u8]) -> io::Result<()> {
+/// Appends a record and, with zstd, what else a finished file has; where there is no room for that, the record alone, or
+/// nothing.
+fn say(file: &File, (spec, notices): (&Spec, &Notices), record: &[u8], at_ns: i64) -> io::Result<()> {
     let before = file.metadata()?.len();
-    let bytes = match compression {
-        Compression::Zstd { .. } => frame(record)?,
-        Compression::Gzip { .. } | Compression::None => record.to_vec(),
+    let append = |bytes: &[u8]| {
+        let mut to = file;
+        to.write_all(bytes).or_else(|error| file.set_len(before).and(Err(error)))
     };
-    let mut to = file;
-    to.write_all(&bytes).or_else(|error| file.set_len(before).and(Err(error)))
+    if !matches!(spec.compression, Compression::Zstd { .. }) {
+        return append(record);
+    }
+    let record = frame(record)?;
+    let whole = frames(file)?.map(|mut found| {
+        let header = if found.has_header { Vec::new() } else { header(spec, notices) };
+        let offset = before + header.len() as u64;
+        found.frames.push(Frame { offset, first_ns: at_ns, last_ns: at_ns, lines: 1 });
+        let index = Index { task: spec.task.clone(), frames: found.frames };
+        [header, record.clone(), index.to_bytes()].concat()
+    });
+    match whole.map(|whole| append(&whole)) {
+        Some(Ok(())) => Ok(()),
+        Some(Err(_)) | None => append(&record),
+    }
 }
 
 #[derive(Default)]

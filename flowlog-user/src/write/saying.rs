@@ -10,14 +10,27 @@ use crate::record::rfc3339 as time;
 impl Writer {
     /// Before the first records, since where none come nothing is missed: that an earlier process left an empty file.
     pub(super) fn say_left(&mut self, now: Instant) -> Result<(), Error> {
-        let Some(since_ns) = self.left_ns.take() else { return Ok(()) };
+        let Some(since_ns) = self.left_ns.filter(|_| !self.left_said) else { return Ok(()) };
+        self.left_said = true;
         let message = format!(
-            "task {}: flowlog ended without closing a file that was still empty; what it had not written of the time \
-             since {} is missing",
+            "task {}: flowlog ended without closing its last file; what it had not written of the time since {} is \
+             missing",
             self.spec.task,
             time(since_ns)
         );
         let now_ns = wall_ns();
+        let line = self.notices.status("NODE_GONE", &message, now_ns);
+        self.take_notice(&line, 1, now_ns, now)
+    }
+
+    /// Why the task ends. Nothing where nothing was ever written.
+    pub(super) fn say_gone(&mut self, now: Instant) -> Result<(), Error> {
+        let Some(reason) = self.gone.as_deref().filter(|reason| !reason.is_empty()) else { return Ok(()) };
+        if !self.written_ever && self.pending.waiting_bytes == 0 {
+            return Ok(());
+        }
+        let now_ns = wall_ns();
+        let message = format!("task {}: {reason}", self.spec.task);
         let line = self.notices.status("NODE_GONE", &message, now_ns);
         self.take_notice(&line, 1, now_ns, now)
     }

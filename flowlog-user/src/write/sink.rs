@@ -1,9 +1,8 @@
-use std::path::PathBuf;
 use std::time::Instant;
 
 use super::nothing::Nothing;
 use super::stdout::Stdout;
-use super::{Chunk, Error, Place, Roots, Salvaged, Show, Spec, Writer, Written};
+use super::{Chunk, Error, Files, Place, Roots, Salvaged, Show, Spec, Writer, Written};
 
 /// Where one task's records go.
 pub enum Sink {
@@ -99,27 +98,32 @@ impl Sink {
         }
     }
 
-    /// Takes the task's last record, which says why it is the last.
-    ///
-    /// # Errors
-    /// As [`Writer::gone`].
-    pub fn gone(&mut self, reason: &str) -> Result<(), Error> {
+    /// Why the task ends, for its last record.
+    pub fn gone(&mut self, reason: &str) {
         match self {
             Self::File(writer) => writer.gone(reason),
             Self::Stdout(stdout) => stdout.gone(reason),
-            Self::Nothing(_) => Ok(()),
+            Self::Nothing(_) => {}
         }
     }
 
-    /// Writes everything out; the last file's path.
+    /// Writes everything out.
     ///
     /// # Errors
     /// As [`Writer::close`].
-    pub fn close(&mut self, patient: bool) -> Result<Option<PathBuf>, Error> {
+    pub fn close(&mut self, patient: bool) -> Result<(), Error> {
         match self {
-            Self::File(writer) => writer.close().map(|closed| closed.path),
-            Self::Stdout(stdout) => stdout.close(patient).map(|()| None),
-            Self::Nothing(nothing) => nothing.close().map(|()| None),
+            Self::File(writer) => writer.close().map(drop),
+            Self::Stdout(stdout) => stdout.close(patient),
+            Self::Nothing(nothing) => nothing.close(),
+        }
+    }
+
+    /// The files since the last call.
+    pub fn take_files(&mut self) -> Files {
+        match self {
+            Self::File(writer) => writer.take_files(),
+            Self::Stdout(_) | Self::Nothing(_) => Files::default(),
         }
     }
 

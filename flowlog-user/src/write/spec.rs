@@ -54,13 +54,19 @@ impl Spec {
         self.path == Path::new(STDOUT)
     }
 
+    /// The task's `filePath` with its name filled in, as far as that can be before the node is known.
+    #[must_use]
+    pub fn filled_path(&self) -> PathBuf {
+        fill(&self.path, &self.task, None)
+    }
+
     /// The file that grows: no two tasks may share it.
     #[must_use]
     pub fn live_path(&self) -> PathBuf {
         if self.is_stdout() {
             return self.path.clone();
         }
-        let path = fill(&self.path, &self.task, None);
+        let path = self.filled_path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path.with_file_name(Names::new(&name, self.compression).live)
     }
@@ -71,7 +77,7 @@ impl Spec {
         if self.is_stdout() {
             return self.path.clone();
         }
-        let path = fill(&self.path, &self.task, None);
+        let path = self.filled_path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path.with_file_name(Names::new(&name, self.compression).pattern(self.compression))
     }

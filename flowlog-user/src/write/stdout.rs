@@ -58,6 +58,14 @@ impl Batch {
         }
         self.ends.partition_point(|end| *end <= self.done) as u64
     }
+
+    /// Bytes of the first so many records.
+    fn whole_bytes(&self, format: Format, records: u64) -> u64 {
+        let last = records.checked_sub(1).and_then(|last| usize::try_from(last).ok());
+        let Some(last) = last else { return 0 };
+        let whole = self.bytes.get(..self.done).unwrap_or_default();
+        self.ends.get(last).copied().unwrap_or_else(|| format.framing().whole_len(whole)) as u64
+    }
 }
 
 /// Whether there is room for a write.
@@ -199,7 +207,7 @@ impl Stdout {
 
     fn lose(&mut self, records: u64, (first_ns, last_ns): (i64, i64), reason: &str) {
         self.written.lost += records;
-        self.losses.add(Place::File, Loss { records, first_ns, last_ns, reason: reason.into() });
+        self.losses.add(Place::Stdout, Loss { records, first_ns, last_ns, reason: reason.into() });
     }
 
     /// Does what is due: looks for room, tells of losses.
@@ -233,7 +241,7 @@ impl Stdout {
     }
 
     /// The task's last record, which says why it is the last.
-    pub(super) fn gone(&mut self, reason: &str) -> Result<(), Error> {
+    pub(super) fn gone(&mut self, reason: &str) {
         self.say_losses(Instant::now(), true);
         if !reason.is_empty() && (self.written_ever || !self.waiting.is_empty()) {
             let now_ns = wall_ns();
@@ -241,7 +249,6 @@ impl Stdout {
             let line = self.notices.status("NODE_GONE", &message, now_ns);
             self.push_notices(line, 1, now_ns);
         }
-        Ok(())
     }
 
     /// Writes what waits, as long as it goes on; the rest is lost and counted.
@@ -272,6 +279,7 @@ impl Stdout {
         for batch in std::mem::take(&mut self.waiting) {
             let handed_on = batch.whole(self.spec.format);
             self.written.records += handed_on;
+            self.written.bytes += batch.whole_bytes(self.spec.format, handed_on);
             self.lose(batch.records - handed_on, batch.times_ns, why);
         }
         self.waiting_bytes = 0;

@@ -1,8 +1,13 @@
+use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+#[cfg(test)]
+use std::time::Duration;
+use std::time::Instant;
 
 use bytes::Bytes;
 
+#[cfg(test)]
+use super::OnFull;
 use super::backlog::Backlog;
 use super::encoder::Encoder;
 use super::folder::Folder;
@@ -13,12 +18,19 @@ use super::notice::{Loss, Notices};
 use super::owner::Ids;
 use super::pieces::pieces;
 use super::salvage::{Salvaged, modified_ns, salvage};
-use super::{Compression, Error, OnEnd, OnFull, Roots, Spec, gzip, period};
+use super::waiting::Waiting;
+use super::{Compression, Error, OnEnd, Roots, Spec, gzip, period};
 use crate::clock::wall_ns;
-use crate::limits::{AGE_CHECK_MS, FIRST_FLUSH_MS, FLUSH_MS, FRAME_MS_MAX, WAITING_BYTES_MAX};
+use crate::limits::WAITING_BYTES_MAX;
+#[cfg(test)]
+use crate::limits::{AGE_CHECK_MS, FLUSH_MS, FRAME_MS_MAX};
 use crate::record::Format;
 use crate::record::container::CRASHED;
 
+#[path = "due.rs"]
+mod due;
+#[path = "ending.rs"]
+mod ending;
 #[path = "output.rs"]
 mod output;
 #[path = "saying.rs"]
@@ -67,6 +79,19 @@ pub struct Closed {
     pub path: Option<PathBuf>,
 }
 
+/// Files that one writer has finished or left behind, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// The newest of them.
+    pub paths: VecDeque<PathBuf>,
+    /// How many came before those.
+    pub before: u64,
+    /// Files that retention had deleted before that.
+    pub removed: u64,
+    /// Files that retention has deleted since the last call, of this writer or of those before, and why.
+    pub deleted: Vec<(PathBuf, String)>,
+}
+
 /// Writes one task's files. Owned by one thread; nothing in it waits for another task.
 ///
 /// What cannot be written waits, up to a limit, and is tried again every second; what comes beyond the limit is lost,
@@ -82,6 +107,10 @@ pub struct Writer {
     live: Option<Live>,
     book: Book,
     pending: Pending,
+    /// Records taken and not yet written, as they came. While there is trouble the encoder holds none of them.
+    waiting: Waiting,
+    /// They are to be encoded anew.
+    behind: bool,
     losses: Losses,
     trouble: Option<Trouble>,
     written: Written,
@@ -93,6 +122,16 @@ pub struct Writer {
     /// Since when an earlier process had written nothing to the live file that it left (ns since the epoch), until that
     /// is said.
     left_ns: Option<i64>,
+    /// That is said, but not yet in the file.
+    left_said: bool,
+    /// Why the task ends, for its last line.
+    gone: Option<String>,
+    /// It is being closed.
+    closing: bool,
+    /// What is set aside for the last lines may be used.
+    spending: bool,
+    /// What it has finished.
+    files: Files,
 }
 
 /// Lines taken and not yet written.
@@ -132,7 +171,8 @@ impl Writer {
         let (folder, name) = roots.folder(&spec.task, &spec.path)?;
         let names = Names::new(&name, spec.compression);
         // A clock that went back does not bring old days back.
-        let newest_ns = names.newest_ns(&folder.names()?).unwrap_or(0);
+        let all = roots.listings.names(&folder)?;
+        let newest_ns = names.newest_ns(&all).unwrap_or(0);
         let names = names.of_day(wall_ns().max(newest_ns)).unwrap_or(names);
         let owner = Ids::find(&spec.owner, &spec.task)?;
         let notices = Notices {
@@ -143,11 +183,24 @@ impl Writer {
         };
         let (live, salvaged, left_ns) = open_live(&folder, &names, spec, owner, &notices, CRASHED)?;
         folder.unlink(&names.unfinished())?;
-        if matches!(spec.compression, Compression::Gzip { .. }) {
+        let salvaged = match finish_next(&folder, &names, spec, owner, &notices) {
+            Ok(next) => salvaged.or(next),
+            Err(error) => {
+                tracing::warn!(%error, "a whole file keeps the name that it had on the way to its own");
+                salvaged
+            }
+        };
+        let zips = matches!(spec.compression, Compression::Gzip { .. });
+        if zips {
             gzip::tidy(&folder, &names)?;
         }
         let mut backlog = Backlog::default();
-        backlog.scan(&folder, &names)?;
+        if zips || salvaged.is_some() {
+            // The task's files are others now.
+            backlog.scan(&folder, &names)?;
+        } else {
+            backlog.find(&folder, &names, &all);
+        }
         backlog.make_room(&folder, 0, spec.total_bytes_max);
         let now = Instant::now();
         let mut writer = Self {
@@ -160,6 +213,8 @@ impl Writer {
             live: Some(live),
             book: Book::default(),
             pending: Pending::default(),
+            waiting: Waiting::default(),
+            behind: false,
             losses: Losses::default(),
             trouble: None,
             written: Written::default(),
@@ -168,6 +223,11 @@ impl Writer {
             aged: now,
             named_ns: newest_ns,
             left_ns,
+            left_said: false,
+            gone: None,
+            closing: false,
+            spending: false,
+            files: Files::default(),
         };
         writer.begin_book(now);
         writer.expire(now);
@@ -192,16 +252,6 @@ impl Writer {
         }
         let now = Instant::now();
         let len = chunk.lines.len() as u64;
-        if let Some(trouble) = &mut self.trouble
-            && self.pending.waiting_bytes + len > WAITING_BYTES_MAX
-        {
-            let records = u64::from(chunk.records);
-            trouble.lost += records;
-            self.written.lost += records;
-            let (first_ns, last_ns, reason) = (chunk.first_ns, chunk.last_ns, trouble.text.clone());
-            self.losses.add(Place::File, Loss { records, first_ns, last_ns, reason });
-            return self.tick(now);
-        }
         // Plain lines are as long on disk, so a file can end before it is too large.
         let mut result = Ok(());
         if !self.encoder.buffers()
@@ -212,24 +262,57 @@ impl Writer {
         {
             result = self.rotate();
         }
+        if self.trouble.is_some() {
+            pieces(chunk).for_each(|piece| self.keep_or_lose(&piece));
+            return result.and(self.tick(now));
+        }
+        let taken = self.take_records(chunk, now);
+        if let Err(error) = taken {
+            self.suffer(&error);
+            return Err(error);
+        }
+        if !self.encoder.buffers() {
+            self.write_out(Boundary::Flush)?;
+        } else if self.encoder.is_full() {
+            self.write_out(Boundary::FrameEnd)?;
+        }
+        // Also where records come so fast that nobody finds the time to call `tick`.
+        result.and(self.tick(now))
+    }
+
+    /// Hands records to the encoder, and keeps them until they are written.
+    fn take_records(&mut self, chunk: &Chunk, now: Instant) -> Result<(), Error> {
         self.say_left(now)?;
         self.begin_records(chunk.first_ns, now);
         if self.pending.records == 0 {
             (self.pending.first_ns, self.pending.last_ns) = (chunk.first_ns, chunk.last_ns);
         }
         self.pending.records += u64::from(chunk.records);
-        self.pending.bytes += len;
+        self.pending.bytes += chunk.lines.len() as u64;
         self.pending.last_ns = self.pending.last_ns.max(chunk.last_ns);
-        self.take(&chunk.lines, u64::from(chunk.records), (chunk.seen_from_ns, chunk.last_ns), now)?;
-        if self.trouble.is_none() {
-            if !self.encoder.buffers() {
-                self.write_out(Boundary::Flush)?;
-            } else if self.encoder.is_full() {
-                self.write_out(Boundary::FrameEnd)?;
-            }
+        if !self.behind {
+            self.waiting.push(chunk);
         }
-        // Also where records come so fast that nobody finds the time to call `tick`.
-        result.and(self.tick(now))
+        self.take(&chunk.lines, u64::from(chunk.records), (chunk.seen_from_ns, chunk.last_ns), now)
+    }
+
+    /// While nothing can be written.
+    fn keep_or_lose(&mut self, piece: &Chunk) {
+        let fits = self.waiting.bytes + piece.lines.len() as u64 <= WAITING_BYTES_MAX;
+        if fits && self.waiting.push(piece) {
+            return;
+        }
+        let (records, reason) = (u64::from(piece.records), self.trouble().unwrap_or_default().to_owned());
+        if let Some(trouble) = &mut self.trouble {
+            trouble.lost += records;
+        }
+        self.lose(Loss { records, first_ns: piece.first_ns, last_ns: piece.last_ns, reason });
+    }
+
+    /// Counts records that could not be written, and has the file say so.
+    fn lose(&mut self, loss: Loss) {
+        self.written.lost += loss.records;
+        self.losses.add(Place::File, loss);
     }
 
     /// Notes records that were lost before they came here.
@@ -303,36 +386,10 @@ impl Writer {
         self.trouble.as_ref().map(|trouble| trouble.text.as_str())
     }
 
-    /// Takes the task's last line, which says why it is the last; nothing where nothing was ever written, or without a
-    /// reason. To be followed by [`Self::close`].
-    ///
-    /// # Errors
-    /// The line could not be compressed.
-    pub fn gone(&mut self, reason: &str) -> Result<(), Error> {
-        let now = Instant::now();
-        self.say_losses(now, true)?;
-        if reason.is_empty() || !self.written_ever && self.pending.waiting_bytes == 0 {
-            return Ok(());
-        }
-        let now_ns = wall_ns();
-        let message = format!("task {}: {reason}", self.spec.task);
-        let line = self.notices.status("NODE_GONE", &message, now_ns);
-        self.take_notice(&line, 1, now_ns, now)
-    }
-
-    /// Writes everything out and gives the file its finished name; removes it when it is empty. Ask
-    /// [`Self::take_written`] afterwards for the last counts.
-    ///
-    /// # Errors
-    /// The file could not be written or finished. What was written before is on disk.
-    pub fn close(&mut self) -> Result<Closed, Error> {
-        let result = self.write_out(Boundary::FrameEnd);
-        if let Err(error) = &result {
-            self.discard(&error.to_string());
-        }
-        let finished = self.finish_live();
-        result?;
-        Ok(Closed { path: finished?.map(|name| self.folder.path.join(name)) })
+    /// Why the task ends, for its last line; nothing is said where nothing was ever written, or without a reason. To be
+    /// followed by [`Self::close`].
+    pub fn gone(&mut self, reason: &str) {
+        self.gone = Some(reason.into());
     }
 
     /// Deletes the task's finished files, those that are proved its own, where they are to go with it. To be called when
@@ -345,7 +402,7 @@ impl Writer {
         if self.spec.on_end == OnEnd::Delete {
             self.backlog.scan(&self.folder, &self.names)?;
             while !self.backlog.is_empty() {
-                deleted += u64::from(self.backlog.delete_oldest(&self.folder));
+                deleted += u64::from(self.backlog.delete_oldest(&self.folder, "onEnd: delete"));
             }
         }
         Ok(deleted)
@@ -356,74 +413,6 @@ impl Writer {
         std::mem::take(&mut self.written)
     }
 
-    fn rotation_at(&self) -> Option<Instant> {
-        Some(self.book.first?.1 + self.interval()?)
-    }
-
-    /// When a file that holds nothing is finished with a line that says so.
-    fn idle_rotation_at(&self) -> Option<Instant> {
-        let interval = self.interval().filter(|_| self.book.first.is_none())?;
-        Some(self.book.begun?.0 + interval)
-    }
-
-    /// The interval of files that do not end with the clock.
-    fn interval(&self) -> Option<Duration> {
-        self.spec.rotation_interval.filter(|_| !self.spec.rotation_aligned)
-    }
-
-    /// When the period of the clock ends to which the file belongs. A file that holds nothing belongs to none, unless
-    /// that is to be told.
-    fn period_end_ns(&self) -> Option<i64> {
-        self.book.ends_ns.filter(|_| self.book.first.is_some() || self.spec.rotation_aligned)
-    }
-
-    /// Where the oldest files are to make room, a file ends before it fills the file system alone.
-    fn size_bytes_max(&self) -> u64 {
-        let quarter = match self.spec.on_full {
-            OnFull::DeleteOldest => self.folder.total_bytes().map_or(u64::MAX, |bytes| bytes / 4),
-            OnFull::Drop => u64::MAX,
-        };
-        self.spec.size_bytes_max.min(quarter)
-    }
-
-    fn begin_book(&mut self, now: Instant) {
-        let wall_ns = wall_ns();
-        self.book.begun = Some((now, wall_ns));
-        if self.book.first.is_none() {
-            self.book.ends_ns = period::end_ns(&self.spec, self.names.is_dated(), wall_ns);
-        }
-    }
-
-    /// Notes that the file holds something from now on.
-    fn begin_records(&mut self, first_ns: i64, now: Instant) {
-        if self.book.first.is_none() {
-            self.book.first = Some((first_ns, now));
-            self.book.ends_ns = period::end_ns(&self.spec, self.names.is_dated(), wall_ns());
-        }
-    }
-
-    fn frame_end_at(&self) -> Option<Instant> {
-        let (_, since) = self.book.frame.filter(|_| self.encoder.buffers())?;
-        Some(since + Duration::from_millis(FRAME_MS_MAX))
-    }
-
-    fn flush_at(&self) -> Option<Instant> {
-        let first = self.live.as_ref().is_some_and(|live| live.bytes == 0);
-        Some(self.pending.since? + Duration::from_millis(if first { FIRST_FLUSH_MS } else { FLUSH_MS }))
-    }
-
-    fn age_check_at(&self) -> Option<Instant> {
-        let age_max = self.spec.age_max.filter(|_| !self.backlog.is_empty())?;
-        Some(self.aged + age_max.clamp(Duration::from_secs(1), Duration::from_millis(AGE_CHECK_MS)))
-    }
-
-    fn expire(&mut self, now: Instant) {
-        self.aged = now;
-        if let Some(age_max) = self.spec.age_max {
-            self.backlog.expire(&self.folder, age_max);
-        }
-    }
-
     /// Hands lines to the compressor.
     fn take(&mut self, lines: &[u8], count: u64, seen_ns: (i64, i64), now: Instant) -> Result<(), Error> {
         self.pending.since.get_or_insert(now);
@@ -431,12 +420,26 @@ impl Writer {
         let offset = self.live.as_ref().map_or(0, |live| live.bytes)
             + (self.encoder.out.len() - self.encoder.done) as u64;
         self.book.add(count, seen_ns.0, seen_ns.1, offset, now);
-        self.encoder.add(lines).map_err(|source| {
-            let error = self.folder.io("compress for", &self.names.live, source);
-            self.abandon(&error);
-            error
-        })
+        self.encoder.add(lines).map_err(|source| self.folder.io("compress for", &self.names.live, source))
     }
+}
+
+/// A process that was killed while one file took another's place may have left the whole one on its way.
+fn finish_next(
+    folder: &Folder,
+    names: &Names,
+    spec: &Spec,
+    owner: Ids,
+    notices: &Notices,
+) -> Result<Option<Salvaged>, Error> {
+    let names = names.on_the_way();
+    match folder.size(&names.live) {
+        None => return Ok(None),
+        Some(0) => return folder.unlink(&names.live).map(|()| None),
+        Some(_) => {}
+    }
+    let (file, ..) = folder.open_live(&names.live, spec.mode, owner)?;
+    salvage(folder, &names, spec, owner, (notices, CRASHED), file).map(Some)
 }
 
 /// Also since when an earlier process had left the file empty: whoever ends in order takes an empty file away.
@@ -455,7 +458,8 @@ fn open_live(
         if bytes > 0 {
             return Err(Error::Busy { task: spec.task.clone(), path: folder.path.join(&names.live) });
         }
-        return Ok((Live::new(fresh), Some(salvaged), None));
+        let left_ns = salvaged.untold_ns;
+        return Ok((Live::new(fresh), Some(salvaged), left_ns));
     }
     let left_ns = if was_there { modified_ns(&file).ok() } else { None };
     Ok((Live::new(file), None, left_ns))
@@ -480,3 +484,7 @@ mod frame_tests;
 #[cfg(test)]
 #[path = "retention_tests.rs"]
 mod retention_tests;
+
+#[cfg(test)]
+#[path = "ending_tests.rs"]
+mod ending_tests;

@@ -24,6 +24,8 @@ pub(super) fn read(file: &Path) -> Result<(Reading, Option<String>)> {
             }
         }
         Captured::End(report, _) => add(&mut reading, report),
+        // A capture has none.
+        Captured::Drop(_) => {}
     };
     let cut = match replay.file(file, &mut take) {
         Ok(_) => None,

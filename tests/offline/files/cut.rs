@@ -80,7 +80,7 @@ fn made(spec: &Spec, root: &Path) -> Result<(Vec<u8>, u64, PathBuf)> {
     give(&task.running, spec.format, FLUSHED..RECORDS)?;
     until("the next flush", || Ok(task.counters().written.get() == u64::from(RECORDS)))?;
     let left = fs::read(&live)?;
-    let finished = task.running.finish().last_file.context("a file")?;
+    let finished = task.running.finish().files.last().cloned().context("a file")?;
     Ok((left, flushed, finished))
 }
 
@@ -107,7 +107,7 @@ fn finished_cuts(spec: &Spec, root: &Path, finished: &Path) -> Result<()> {
         if cut % 97 == 0 {
             let task = Task::start(spec, root)?;
             give(&task.running, spec.format, 0..1)?;
-            let next = task.running.finish().last_file.context("a file")?;
+            let next = task.running.finish().files.last().cloned().context("a file")?;
             ensure!(
                 fs::read(finished)? == whole[..cut] && next.as_path() > finished,
                 "cut at {cut}: {next:?}"
@@ -128,7 +128,7 @@ fn live_cuts(spec: &Spec, root: &Path, live: &Path, left: &[u8], flushed: u64) -
         fs::write(live, &left[..cut])?;
         let (before, _, _) = ports_of(live)?;
         let task = Task::start(spec, root)?;
-        ensure!(task.running.finish().last_file.is_none(), "cut at {cut}: a file without records");
+        ensure!(task.running.finish().files.last().is_none(), "cut at {cut}: a file without records");
         let names = files(folder)?;
         let [salvaged] = names.as_slice() else { anyhow::bail!("cut at {cut}: {names:?}") };
         ensure!(salvaged != live, "cut at {cut}: still the live name");

@@ -32,7 +32,7 @@ fn restarted(work: &Path) -> Result<u64> {
         let mut task = Task::start(&spec("t", &folder.join("a.log")), &folder)?;
         task.given = u64::MAX >> 1;
         task.give(1);
-        ensure!(task.running.finish().last_file.is_some(), "no file of the record");
+        ensure!(task.running.finish().files.last().is_some(), "no file of the record");
         for verdict in verify(std::slice::from_ref(&folder))? {
             ensure!(verdict.damage.is_empty(), "{verdict:?}");
         }
@@ -142,7 +142,7 @@ fn files_are_read_by_other_peoples_tools() -> Result<()> {
         let folder = work.path().join(tool[0]);
         let mut task = Task::start(&Spec { compression, ..spec("t", &folder.join("a.log")) }, work.path())?;
         task.give(1000);
-        let file = task.running.finish().last_file.context("a file")?;
+        let file = task.running.finish().files.last().cloned().context("a file")?;
         let output = Command::new(tool[0]).args(&tool[1..]).arg(&file).output()?;
         ensure!(output.status.success(), "{tool:?}: {}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout)?;
@@ -173,7 +173,7 @@ fn a_real_file_cut_at_every_byte_gives_what_stands_before() -> Result<()> {
     until("a flush", || Ok(task.counters().written.get() == 20))?;
     let flushed = fs::metadata(folder.join("a.log.zst"))?.len();
     task.give(20);
-    let file = task.running.finish().last_file.context("a file")?;
+    let file = task.running.finish().files.last().cloned().context("a file")?;
     let whole = fs::read(&file)?;
     for cut in 1..whole.len() {
         fs::write(&file, &whole[..cut])?;
@@ -191,7 +191,7 @@ fn a_real_file_cut_at_every_byte_gives_what_stands_before() -> Result<()> {
             // A restart beside it neither touches it nor takes its name.
             let mut task = Task::start(&spec("t", &folder.join("a.log")), work.path())?;
             task.give(1);
-            let next = task.running.finish().last_file.context("a file")?;
+            let next = task.running.finish().files.last().cloned().context("a file")?;
             ensure!(fs::read(&file)? == whole[..cut] && next > file, "cut at {cut}: {next:?}");
             fs::remove_file(next)?;
         }

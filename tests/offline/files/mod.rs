@@ -17,6 +17,7 @@ use flowlog_user::write::{Chunk, Compression, Definition, OnEnd, OnFull, Owner, 
 
 mod cut;
 mod disk;
+mod full;
 mod kill;
 mod minute;
 mod shim;

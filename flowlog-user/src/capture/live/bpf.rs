@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use flowlog_abi::{FlowEntry, FlowKey};
+use zerocopy::{FromBytes, IntoBytes};
 
 // linux/bpf.h
 const BPF_MAP_CREATE: libc::c_long = 0;
@@ -157,15 +157,15 @@ pub(super) struct Slice {
     pub(super) next: Option<Cursor>,
 }
 
-/// Copies the next entries of the flow table into the buffers (as many as the shorter one holds). ENOSPC: a bucket
+/// Copies the next entries of a hash map into the buffers (as many as the shorter one holds). ENOSPC: a bucket
 /// holds more than that, so come again from the same cursor with larger ones. `locked`: each entry under its lock, so
 /// that none is seen in the middle of becoming another connection's.
-pub(super) fn lookup_batch(
+pub(super) fn lookup_batch<K: FromBytes + IntoBytes, V: FromBytes + IntoBytes>(
     map: BorrowedFd<'_>,
     from: Option<Cursor>,
     locked: bool,
-    keys: &mut [FlowKey],
-    values: &mut [FlowEntry],
+    keys: &mut [K],
+    values: &mut [V],
 ) -> io::Result<Slice> {
     let room = keys.len().min(values.len());
     let mut start = from.map_or(0, |cursor| cursor.0);

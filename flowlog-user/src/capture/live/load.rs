@@ -8,11 +8,14 @@ use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::{Program, ProgramError, SchedClassifier, TestRun as _, TestRunOptions};
 use aya::{Ebpf, EbpfLoader};
 use aya_log::EbpfLogger;
-use flowlog_abi::{Counters, FlowEntry, FlowKey, Kept, LAYOUT_ID, Ledger, names};
+use flowlog_abi::{Counters, FlowEntry, FlowKey, Kept, LAYOUT_ID, Ledger, Places, names};
+use zerocopy::IntoBytes as _;
 
 use crate::clock;
 
+use super::drops::{DropMaps, DropWatch};
 use super::pins::Pins;
+use super::places;
 use super::rules::RuleMaps;
 use super::tunnel_maps::TunnelMaps;
 use super::{Error, Options};
@@ -46,8 +49,12 @@ pub(super) struct Loaded {
 }
 
 /// Loads everything, onto the tables that are pinned if there are any, and runs the self-test. Nothing is attached yet.
-pub(super) fn load(options: &Options, pins: Option<&Pins>) -> Result<(Loaded, KeptMap), Error> {
-    let mut ebpf = load_object(options, pins)?;
+pub(super) fn load(options: &Options, pins: Option<&Pins>) -> Result<(Loaded, KeptMap, DropWatch), Error> {
+    let (places, reasons) = match places::read() {
+        Ok((places, reasons)) => (places, Ok(reasons)),
+        Err(why) => (Places::default(), Err(why)),
+    };
+    let mut ebpf = load_object(options, pins, &places)?;
     let mut first = BTreeSet::from([names::MARK_PROGRAM, names::SELF_TEST_PROGRAM]);
     first.extend(names::HANDOVER_PROGRAMS);
     load_programs(&mut ebpf, &first)?;
@@ -63,11 +70,7 @@ pub(super) fn load(options: &Options, pins: Option<&Pins>) -> Result<(Loaded, Ke
     flush_log();
 
     let flows = take(&mut ebpf, names::FLOWS)?;
-    let flows_fd = match &flows {
-        Map::HashMap(data) => data.fd().as_fd().try_clone_to_owned(),
-        _ => Err(std::io::Error::other("not a hash map")),
-    }
-    .map_err(|error| Error::map(names::FLOWS, "open", error))?;
+    let flows_fd = hash_fd(&flows).map_err(|error| Error::map(names::FLOWS, "open", error))?;
     let handover = take(&mut ebpf, names::HANDOVER)?;
     if let Some(pins) = pins {
         // Programs that stay when this process goes hand packets over through it, and the kernel empties an array of
@@ -84,6 +87,7 @@ pub(super) fn load(options: &Options, pins: Option<&Pins>) -> Result<(Loaded, Ke
     );
     tunnels.connect(&mut ebpf)?;
     let kept = typed(take(&mut ebpf, names::KEPT)?, names::KEPT)?;
+    let drops = DropWatch::new(drop_maps(&mut ebpf)?, reasons, places.has_reason != 0);
     let loaded = Loaded {
         tunnels,
         ring: typed(take(&mut ebpf, names::RING)?, names::RING)?,
@@ -103,10 +107,36 @@ pub(super) fn load(options: &Options, pins: Option<&Pins>) -> Result<(Loaded, Ke
         flush_log,
         ebpf,
     };
-    Ok((loaded, kept))
+    Ok((loaded, kept, drops))
 }
 
-fn load_object(options: &Options, pins: Option<&Pins>) -> Result<Ebpf, Error> {
+fn drop_maps(ebpf: &mut Ebpf) -> Result<DropMaps, Error> {
+    let table = |ebpf: &mut Ebpf, name: &'static str| {
+        let map = take(ebpf, name)?;
+        let fd = hash_fd(&map).map_err(|error| Error::map(name, "open", error))?;
+        Ok::<_, Error>((typed(map, name)?, fd))
+    };
+    let [a, b] = names::DROP_TABLES;
+    let ((a, a_fd), (b, b_fd)) = (table(ebpf, a)?, table(ebpf, b)?);
+    Ok(DropMaps {
+        tables: [a, b],
+        tables_fd: [a_fd, b_fd],
+        names: typed(take(ebpf, names::DROP_NAMES)?, names::DROP_NAMES)?,
+        turn: typed(take(ebpf, names::DROP_TURN)?, names::DROP_TURN)?,
+        counters: typed(take(ebpf, names::DROPS)?, names::DROPS)?,
+        symbol: typed(take(ebpf, names::SYMBOL)?, names::SYMBOL)?,
+    })
+}
+
+/// Another descriptor of a hash map, for what aya does not do.
+fn hash_fd(map: &Map) -> std::io::Result<OwnedFd> {
+    match map {
+        Map::HashMap(data) => data.fd().as_fd().try_clone_to_owned(),
+        _ => Err(std::io::Error::other("not a hash map")),
+    }
+}
+
+fn load_object(options: &Options, pins: Option<&Pins>, places: &Places) -> Result<Ebpf, Error> {
     let failed = |reason: String| Error::Load { what: "the eBPF object".into(), reason };
     let cpus = aya::util::nr_cpus().map_err(|(path, error)| failed(format!("{path}: {error}")))?;
     let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
@@ -127,6 +157,7 @@ fn load_object(options: &Options, pins: Option<&Pins>) -> Result<Ebpf, Error> {
         .override_global(names::GLOBAL_REPORT_START, &report_start, true)
         .override_global(names::GLOBAL_OBSERVE_ALL, &u32::from(options.observe_all), true)
         .override_global(names::GLOBAL_CPUS, &cpus, true)
+        .override_global(names::GLOBAL_PLACES, places.as_bytes(), true)
         .map_max_entries(names::FLOWS, options.table_entries)
         .map_max_entries(names::RING, options.ring_bytes)
         .load(options.object.as_deref().unwrap_or(OBJECT))

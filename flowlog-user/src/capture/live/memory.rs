@@ -1,6 +1,8 @@
 //! What the maps take of the kernel's memory, computed before they are made.
 
-use flowlog_abi::{Counters, FlowEntry, FlowKey, Ledger, REASONS, REJECTED_SETS, Rejected, SLOTS};
+use flowlog_abi::{
+    Counters, Direction, DropKey, FlowEntry, FlowKey, Ledger, REASONS, REJECTED_SETS, Rejected, SLOTS, names,
+};
 
 use super::Options;
 
@@ -39,10 +41,13 @@ impl Memory {
             + size::<Ledger>()
             + size::<FlowEntry>()
             + REASONS.len() as u64 * 8;
+        let drops = u64::from(names::DROP_TABLE_ENTRIES);
+        let drop_bytes =
+            2 * ((drops + cpus) * element::<DropKey, Direction>() + drops.next_power_of_two() * BUCKET_BYTES);
         Self {
             table_bytes,
             ring_bytes,
-            total_bytes: table_bytes + ring_bytes + each_cpu * cpus + FIXED_BYTES,
+            total_bytes: table_bytes + ring_bytes + drop_bytes + each_cpu * cpus + FIXED_BYTES,
         }
     }
 }

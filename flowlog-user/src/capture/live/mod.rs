@@ -7,6 +7,8 @@
 
 mod attach;
 mod bpf;
+mod btf;
+mod drops;
 mod error;
 mod filters;
 mod keeping;
@@ -19,6 +21,7 @@ mod numbers;
 mod options;
 mod passages;
 mod pins;
+mod places;
 mod preflight;
 mod removal;
 mod roles;
@@ -29,6 +32,7 @@ mod stale;
 mod standing;
 mod states;
 mod sweep;
+mod tracepoint;
 mod tunnel_maps;
 mod waker;
 mod watched;
@@ -48,12 +52,14 @@ use crate::record::rules::Rules;
 use crate::record::{Interface, Role};
 
 use bpf::GracePeriod;
+use drops::DropWatch;
 use keeping::{Keeper, told_by};
 use load::Loaded;
 use pins::Pins;
 use sweep::{Sweep, Totals};
 use watched::Watched;
 
+pub use drops::DropHook;
 pub use error::Error;
 pub use keeping::Lost;
 pub use memory::Memory;
@@ -111,6 +117,7 @@ pub struct Live {
     loaded: Loaded,
     grace: GracePeriod,
     sweep: Sweep,
+    drops: DropWatch,
     options: Options,
     pause: Duration,
     ring_taken: u64,
@@ -152,7 +159,7 @@ impl Live {
         let inherited = pins.is_some();
         let continued = pins.as_ref().is_some_and(|pins| pins.continued);
         let watched = Watched::choose(options, pins)?;
-        let (loaded, kept) = load::load(options, watched.pins())?;
+        let (loaded, kept, drops) = load::load(options, watched.pins())?;
         let keeper = Keeper::open(kept, watched.pins().is_some())?;
         let grace = GracePeriod::new().map_err(Error::GracePeriod)?;
         let mut live = Self {
@@ -160,6 +167,7 @@ impl Live {
             loaded,
             grace,
             sweep: Sweep::default(),
+            drops,
             options: options.clone(),
             pause: PAUSE_SHORTEST,
             ring_taken: 0,
@@ -199,6 +207,7 @@ impl Live {
             self.watched.has_ended(ifindex);
         }
         let now_ns = clock::monotonic_ns();
+        self.visit_drops(now_ns, sink)?;
         if self.sweep.is_due(now_ns) {
             taken += self.sweep_slice(now_ns, sink)?;
         }
@@ -243,6 +252,10 @@ impl Live {
     ///
     /// When a map cannot be read; everything is detached all the same.
     pub fn stop(&mut self, sink: Sink<'_>) -> Result<CaptureLedger, Error> {
+        // Before the grace period below, and never pinned: nobody reads drops while no daemon runs.
+        self.drops.detach(&mut self.loaded.ebpf);
+        self.grace.wait().map_err(Error::GracePeriod)?;
+        self.flush_drops(sink)?;
         if self.is_pinned() {
             self.watched.leave_all();
             self.take_over_once(sink)?;
@@ -271,6 +284,7 @@ impl Live {
             hooks,
             table_entries: kernel.connections.saturating_sub(kernel.reopened + self.removed),
             kernel,
+            drops: self.drops.ledger(&self.loaded.ebpf)?,
             reasons: ledger::reasons(&self.loaded.reasons)?,
             ended_packets: self.ended.packets,
             ended_bytes: self.ended.bytes,
@@ -326,6 +340,15 @@ impl Live {
     }
 }
 
+/// Where the running kernel keeps what is read of a dropped packet.
+///
+/// # Errors
+///
+/// Why that cannot be found out.
+pub fn places() -> Result<flowlog_abi::Places, String> {
+    places::read().map(|(places, _)| places)
+}
+
 /// Every interface with the role it would have, or the reason it would be left out. Needs no privilege.
 ///
 /// # Errors
@@ -333,4 +356,14 @@ impl Live {
 /// When a glob is not valid or netlink fails.
 pub fn interfaces(options: &Options) -> Result<Vec<InterfaceState>, Error> {
     states::preview(options)
+}
+
+/// Packets, received and sent, that each interface of this namespace has counted by itself, with its name, by index.
+/// Needs no privilege.
+///
+/// # Errors
+///
+/// When netlink fails.
+pub fn passed() -> Result<BTreeMap<u32, (String, u64)>, Error> {
+    states::passed()
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use aya::maps::lpm_trie::Key;
 use aya::maps::{Array, HashMap, LpmTrie, MapData};
 use flowlog_abi::{
-    CONTROL_TEST, Groups, PREFIX_SET_BITS, RuleBase, names, port_key, prefix_data, protocol_index,
+    CONTROL_TEST, CONTROL_TEST_DROPS, Groups, PREFIX_SET_BITS, RuleBase, names, port_key, prefix_data,
+    protocol_index,
 };
 use zerocopy::transmute;
 
@@ -85,6 +86,9 @@ impl Live {
     /// As [`Self::set_rules`].
     pub fn widen_rules(&mut self, rules: &Rules) -> Result<(), Error> {
         let rules = rules.in_order();
+        if rules.want_drops() {
+            self.want_drops(true);
+        }
         let enough = self.rules.as_ref().is_some_and(|own| own.covers(&rules));
         if enough { Ok(()) } else { self.switch_rules(rules) }
     }
@@ -102,9 +106,11 @@ impl Live {
     /// When not even that can be said to the kernel, or there is no waiting for programs that run.
     pub fn set_rules(&mut self, rules: &Rules) -> Result<(), Error> {
         let rules = rules.in_order();
+        let wants_drops = rules.want_drops();
         if self.rules.as_ref() != Some(&rules) {
             self.switch_rules(rules)?;
         }
+        self.want_drops(wants_drops);
         self.settle_rules()
     }
 
@@ -140,12 +146,15 @@ impl Live {
 
 impl RuleMaps {
     fn switch(&mut self, tables: &Tables) -> Result<(), Error> {
-        if tables.everything {
+        let drops_too = tables.every_drop || tables.base.drops == 0;
+        if tables.everything && drops_too {
             return self.pass_everything();
         }
         let generation = self.next();
         self.write(generation & 1, tables)?;
-        self.control(generation, CONTROL_TEST)?;
+        let flows = if tables.everything { 0 } else { CONTROL_TEST };
+        let drops = if drops_too { 0 } else { CONTROL_TEST_DROPS };
+        self.control(generation, flows | drops)?;
         tracing::debug!(
             generation,
             prefixes = tables.prefixes.len(),

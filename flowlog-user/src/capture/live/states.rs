@@ -1,6 +1,6 @@
 //! Each interface with what is done about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::links::{self, Links};
 use super::netlink::Netlink;
@@ -37,4 +37,15 @@ pub(super) fn states(
             }
         })
         .collect()
+}
+
+/// What each interface has counted, received and sent, with its name.
+pub(super) fn passed() -> Result<BTreeMap<u32, (String, u64)>, Error> {
+    let mut netlink = Netlink::open().map_err(Error::Netlink)?;
+    let names = links::list(&mut netlink, &BTreeSet::new()).map_err(Error::Netlink)?;
+    let counted = links::passed(&mut netlink).map_err(Error::Netlink)?;
+    let named = |(ifindex, passed): (u32, links::Passed)| {
+        Some((ifindex, (names.get(&ifindex)?.name.clone(), passed.received + passed.sent)))
+    };
+    Ok(counted.into_iter().filter_map(named).collect())
 }

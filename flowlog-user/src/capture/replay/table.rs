@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 
 use super::{Frame, Link};
 use crate::capture::tunnels::TunnelMode;
-use crate::capture::{Before, CaptureLedger, Captured, Sink};
+use crate::capture::{Before, CaptureLedger, Captured, DropLedger, Sink};
 use crate::limits::TABLE_ENTRIES;
 use crate::record::EndReason;
 
@@ -244,6 +244,7 @@ impl Table {
             continues: false,
             hooks: vec![("capture".into(), "both", self.counters)],
             kernel: self.ledger,
+            drops: DropLedger::default(),
             reasons: REASONS
                 .iter()
                 .zip(self.reasons)

@@ -1,6 +1,6 @@
 //! Hubble's filter semantics on flows of ours. Expected values follow from the description of Cilium 1.19.4's filters.
 
-use super::plan;
+use super::{plan, read};
 use crate::filter::Filter;
 use crate::record::{Event, Flow, Hook, Identity, Interface, L4, Node, PoolTag, Role};
 
@@ -19,6 +19,7 @@ pub(super) fn flow() -> Flow {
         rtt_ns: 0,
         vlans: [0; 2],
         tunnel: None,
+        dropped: None,
         source: "10.1.2.3".parse().unwrap(),
         destination: "192.168.7.9".parse().unwrap(),
         protocol: 6,
@@ -319,5 +320,35 @@ fn the_quick_start_takes_what_it_says() {
             .map(|task| &*task.spec.name)
             .collect();
         assert_eq!(taken, *expected, "{destination} {l4:?}");
+    }
+}
+
+/// Who asks for what the kernel drops: the rule as the README has it.
+#[test]
+fn drops_are_for_those_who_ask() {
+    let table = [
+        ("", false),
+        ("includeFilters: [{destination_port: ['80']}]", false),
+        ("includeFilters: [{verdict: [FORWARDED]}]", false),
+        ("includeFilters: [{verdict: [DROPPED, ERROR]}]", true),
+        ("includeFilters: [{verdict: [FORWARDED]}, {verdict: [DROPPED], source_ip: [10.0.0.1]}]", true),
+        ("includeFilters: [{drop_reason_desc: [POLICY_DENIED]}]", true),
+        ("includeFilters: [{verdict: [FORWARDED], drop_reason_desc: [POLICY_DENIED]}]", false),
+        ("includeFilters: [{event_type: [{type: 1}]}]", true),
+        ("includeFilters: [{event_type: [{type: 4}]}]", false),
+        ("includeFilters: [{event_type: [{type: 0}]}]", true),
+        ("excludeFilters: [{verdict: [DROPPED]}]", false),
+        ("excludeFilters: [{verdict: [FORWARDED]}]", true),
+        ("excludeFilters: [{verdict: [FORWARDED], source_ip: [10.0.0.1]}]", false),
+        ("excludeFilters: [{event_type: [{type: 4}]}]", true),
+        ("excludeFilters: [{event_type: [{type: 4, match_sub_type: true, sub_type: 10}]}]", false),
+        ("events: [start, drop]", true),
+        ("events: [start, end]", false),
+    ];
+    for (keys, expected) in table {
+        let text = format!("flowLogs:\n- name: a\n  filePath: /a\n  {keys}\n");
+        let (specs, problems) = read(&text);
+        assert!(problems.errors.is_empty(), "{keys}: {:?}", problems.errors);
+        assert_eq!(specs[0].drops, expected, "{keys}");
     }
 }

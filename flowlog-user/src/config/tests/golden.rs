@@ -158,7 +158,7 @@ fn everything_wrong_is_said_at_once() {
              like 10.0.0.1, ::1 or 10.0.0.0/8",
             "t.yaml:11:20: flowLogs[0].includeFilters[1].protocol[0]: unknown protocol `tpc`; did you mean `tcp`?",
             "t.yaml:5:17: flowLogs[0].fieldMask[0]: unknown field `source.podname`; did you mean `source.pod_name`?",
-            "t.yaml:14:14: flowLogs[0].events[0]: unknown event `begin`; expected one of start, update, end",
+            "t.yaml:14:14: flowLogs[0].events[0]: unknown event `begin`; expected one of start, update, end, drop",
             "t.yaml:16:10: flowLogs[0].end: expected a time such as 2026-12-31T23:59:59Z, found `tomorrow`",
             "t.yaml:18:4: flowLogs[1]: expected a task, found nothing; remove the line or write a task",
             "t.yaml:19:5: flowLogs[2]: name is required; add one",

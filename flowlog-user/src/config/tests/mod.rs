@@ -1,6 +1,7 @@
 mod conditions;
 mod diff;
 mod drafts;
+mod edits;
 mod files;
 mod filters;
 mod golden;

@@ -91,7 +91,10 @@ fn values_out_of_bounds_are_refused() {
         ("fileMode: \"0400\"", "\"0400\" would not let the owner write"),
         ("fileMode: \"0888\"", "expected permissions in octal such as \"0640\", found \"0888\""),
         ("fileMode: \"4755\"", "expected permissions in octal such as \"0640\", found \"4755\""),
-        ("events: []", "expected one or more of start, update, end; remove the key for all of them"),
+        (
+            "events: []",
+            "expected one or more of start, update, end, drop; remove the key for the first three",
+        ),
         ("end: 2026-03-14", "expected a time such as 2026-12-31T23:59:59Z, found `2026-03-14`"),
         ("fileCompress: yes", "expected true or false, found `yes`"),
         (

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
 use super::Spot;
-use super::lists::Lists;
+use super::lists::index;
 use super::paged::Paged;
+use super::rows::{Places, Row};
 use super::space::Divisions;
 
 /// Filters by the one thing of a flow under which each is looked for: what does not show up here need not be tested.
@@ -12,6 +13,9 @@ pub(super) struct Access {
     destination: Prefixes,
     source_port: Ports,
     destination_port: Ports,
+    /// Those that nothing is looked up for.
+    others: Places,
+    row: Row,
 }
 
 /// Under what a filter is looked for.
@@ -21,42 +25,53 @@ pub(super) enum Key {
     Destination(Vec<Divisions>),
     SourcePort(Vec<u16>),
     DestinationPort(Vec<u16>),
-    /// Nothing that a look-up would find: it is tested for each distinct profile.
-    Profile,
+    /// Nothing that a look-up would find.
+    None,
 }
 
 impl Access {
+    /// Of filters, in the order in which those that are found together are to stand.
     pub(super) fn new(keys: &[(Key, u32)], divisions: u32) -> Self {
         let mut spans: [Vec<(Divisions, u32)>; 2] = Default::default();
         let mut ports: [BTreeMap<u16, Vec<u32>>; 2] = Default::default();
+        let mut others = Vec::new();
         let [source, destination] = &mut spans;
         let [source_port, destination_port] = &mut ports;
-        for (key, filter) in keys {
+        for (at, (key, filter)) in (0..).zip(keys) {
             match key {
-                Key::Source(of) => source.extend(of.iter().map(|span| (*span, *filter))),
-                Key::Destination(of) => destination.extend(of.iter().map(|span| (*span, *filter))),
+                Key::Source(of) => source.extend(of.iter().map(|span| (*span, at))),
+                Key::Destination(of) => destination.extend(of.iter().map(|span| (*span, at))),
                 Key::SourcePort(of) => {
                     of.iter().for_each(|port| source_port.entry(*port).or_default().push(*filter));
                 }
                 Key::DestinationPort(of) => {
                     of.iter().for_each(|port| destination_port.entry(*port).or_default().push(*filter));
                 }
-                Key::Profile => {}
+                Key::None => others.push(*filter),
             }
         }
-        let [source, destination] = spans.map(|spans| Prefixes::new(spans, divisions));
-        let [source_port, destination_port] = ports.map(Ports::new);
-        Self { source, destination, source_port, destination_port }
+        let mut row = Row::default();
+        let of = |at: u32| keys.get(at as usize).map_or(0, |(_, filter)| *filter);
+        let [source, destination] = spans.map(|spans| Prefixes::new(spans, divisions, of, &mut row));
+        let [source_port, destination_port] = ports.map(|ports| Ports::new(ports, &mut row));
+        let others = row.push(&others);
+        Self { source, destination, source_port, destination_port, others, row }
     }
 
-    /// Shows the filters that a flow at this spot can pass, beside those of its profile; lists of them.
-    pub(super) fn lists<'a>(&'a self, spot: &Spot, mut show: impl FnMut(&'a [u32])) {
-        self.source.lists(spot.source, &mut show);
-        self.destination.lists(spot.destination, &mut show);
+    /// The filters, each at its place.
+    pub(super) const fn row(&self) -> &Row {
+        &self.row
+    }
+
+    /// Shows the places of the filters that a flow at this spot can pass.
+    pub(super) fn places(&self, spot: &Spot, mut show: impl FnMut(Places)) {
+        self.source.places(spot.source, &mut show);
+        self.destination.places(spot.destination, &mut show);
         if let Some((source, destination)) = spot.ports {
-            show(self.source_port.list(source));
-            show(self.destination_port.list(destination));
+            show(self.source_port.places(source));
+            show(self.destination_port.places(destination));
         }
+        show(self.others);
     }
 
     /// Bytes on the heap.
@@ -65,84 +80,106 @@ impl Access {
             + self.destination.bytes()
             + self.source_port.bytes()
             + self.destination_port.bytes()
+            + self.row.bytes()
     }
 }
+
+/// Filters of a prefix up to which those of the one around it are copied to them, so that a flow meets fewer lists; and
+/// how many copies there may be in all, for each filter that stands there anyway.
+const COPIED_MAX: usize = 64;
+const COPIES_MAX: usize = 4;
 
 /// Filters by prefix. Prefixes lie within each other or apart, so those around an address are a chain.
 #[derive(Clone, Debug, Default)]
 struct Prefixes {
     /// The innermost prefix at each division, from 1; 0 for none.
     innermost: Vec<u32>,
-    /// The next prefix around each, in the same numbers.
-    around: Vec<u32>,
-    filters: Lists<u32>,
+    prefixes: Vec<Prefix>,
+}
+
+#[derive(Clone, Debug)]
+struct Prefix {
+    places: Places,
+    /// The next one around it whose filters are not among its own, from 1.
+    around: u32,
 }
 
 impl Prefixes {
-    fn new(mut spans: Vec<(Divisions, u32)>, divisions: u32) -> Self {
-        let mut prefixes = Self::default();
+    fn new(mut spans: Vec<(Divisions, u32)>, divisions: u32, of: impl Fn(u32) -> u32, row: &mut Row) -> Self {
+        let mut all = Self::default();
         if spans.is_empty() {
-            return prefixes;
+            return all;
         }
         // A prefix comes before those within it.
-        spans.sort_unstable_by_key(|((first, last), filter)| (*first, u32::MAX - last, *filter));
-        prefixes.innermost = vec![0; divisions as usize];
+        spans.sort_unstable_by_key(|((first, last), at)| (*first, u32::MAX - last, *at));
+        all.innermost = vec![0; divisions as usize];
+        let (mut copies_left, mut lens) = (spans.len() * COPIES_MAX, Vec::new());
         let mut open: Vec<(u32, u32)> = Vec::new();
         for same in spans.chunk_by(|(a, _), (b, _)| a == b) {
             let Some(((first, last), _)) = same.first().copied() else { continue };
             while open.last().is_some_and(|(_, end)| *end < first) {
                 open.pop();
             }
-            prefixes.around.push(open.last().map_or(0, |(number, _)| *number));
-            let number = prefixes.filters.push(same.iter().map(|(_, filter)| *filter)) + 1;
+            let mut around = open.last().map_or(0, |(number, _)| *number);
+            let mut filters: Vec<u32> = same.iter().map(|(_, at)| of(*at)).collect();
+            if let Some(outer) = around.checked_sub(1).and_then(|at| all.prefixes.get(at as usize))
+                && let copied = lens.get(around as usize - 1).copied().unwrap_or(usize::MAX)
+                && copied <= copies_left.min(COPIED_MAX)
+                && copied + filters.len() <= COPIED_MAX
+            {
+                copies_left -= copied;
+                filters.extend(row.at(outer.places));
+                around = outer.around;
+            }
+            lens.push(filters.len());
+            all.prefixes.push(Prefix { places: row.push(&filters), around });
+            let number = index(all.prefixes.len());
             open.push((number, last));
-            if let Some(within) = prefixes.innermost.get_mut(first as usize..=last as usize) {
+            if let Some(within) = all.innermost.get_mut(first as usize..=last as usize) {
                 within.fill(number);
             }
         }
-        prefixes
+        all
     }
 
-    fn lists<'a>(&'a self, division: u32, show: &mut impl FnMut(&'a [u32])) {
+    fn places(&self, division: u32, show: &mut impl FnMut(Places)) {
         let mut number = self.innermost.get(division as usize).copied().unwrap_or(0);
-        while let Some(at) = number.checked_sub(1) {
-            show(self.filters.get(at));
-            number = self.around.get(at as usize).copied().unwrap_or(0);
+        while let Some(prefix) = number.checked_sub(1).and_then(|at| self.prefixes.get(at as usize)) {
+            show(prefix.places);
+            number = prefix.around;
         }
     }
 
     const fn bytes(&self) -> usize {
-        (self.innermost.capacity() + self.around.capacity()) * size_of::<u32>() + self.filters.bytes()
+        self.innermost.capacity() * size_of::<u32>() + self.prefixes.capacity() * size_of::<Prefix>()
     }
 }
 
 /// Filters by port.
 #[derive(Clone, Debug, Default)]
 struct Ports {
-    /// Each port's list, from 1.
+    /// Each port's places, from 1.
     numbers: Paged,
-    filters: Lists<u32>,
+    places: Vec<Places>,
 }
 
 impl Ports {
-    fn new(ports: BTreeMap<u16, Vec<u32>>) -> Self {
+    fn new(ports: BTreeMap<u16, Vec<u32>>, row: &mut Row) -> Self {
         let mut all = Self::default();
         for (port, filters) in ports {
-            let number = all.filters.push(filters);
-            all.numbers.set(port, number + 1);
+            all.places.push(row.push(&filters));
+            all.numbers.set(port, index(all.places.len()));
         }
         all
     }
 
-    fn list(&self, port: u16) -> &[u32] {
-        match self.numbers.get(port).checked_sub(1) {
-            Some(number) => self.filters.get(number),
-            None => &[],
-        }
+    fn places(&self, port: u16) -> Places {
+        let number = self.numbers.get(port).checked_sub(1);
+        number.and_then(|number| self.places.get(number as usize)).copied().unwrap_or_default()
     }
 
     const fn bytes(&self) -> usize {
-        self.numbers.bytes() + self.filters.bytes()
+        self.numbers.bytes() + self.places.capacity() * size_of::<Places>()
     }
 }
 

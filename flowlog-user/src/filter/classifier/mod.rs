@@ -3,18 +3,24 @@
 //! Filters are distinct, however many tasks have them. Each is looked for under the one of its fields that is rarest (a
 //! prefix, a port), so that a flow meets only filters that it is likely to pass; what else they ask is a test that is
 //! shared: addresses are compared once, as the number of the division of the address space they lie in, and whatever
-//! does not depend on addresses and ports is found out once for all flows of a kind. The plain evaluation of
-//! [`Filter`](super::Filter) is the reference that a test compares with.
+//! does not depend on addresses and ports is found out once for all flows of a kind, as a bit for each filter: of those
+//! that are found, the ones that would fail by it are never looked at. The plain evaluation of [`Filter`](super::Filter)
+//! is the reference that a test compares with.
 
 mod access;
+mod builder;
 mod compiled;
 mod lists;
 mod paged;
+mod places;
+mod ports;
 mod predicate;
 mod profile;
+mod rows;
 mod space;
 
-use self::compiled::{Check, Compiled, Task};
+use self::compiled::{Check, Compiled, FEW, Item, Task};
+use self::places::Places;
 use self::profile::{Profiles, evaluate, holds};
 use super::Spec;
 use crate::record::{Flow, Identity, Node, Seen};
@@ -40,6 +46,8 @@ struct Memory {
     tested: Vec<u32>,
     /// By who the two sides are: which predicates hold. Not of a flow, but of all.
     identities: [Option<Box<[u64]>>; IDENTITIES * IDENTITIES],
+    /// Where addresses lie; of all flows too.
+    places: Places,
 }
 
 const IDENTITIES: usize = 3;
@@ -61,6 +69,7 @@ impl Classifier {
             taken: vec![0; compiled.tasks.len()],
             excluded: vec![0; compiled.tasks.len()],
             tested: vec![0; compiled.flow.len()],
+            places: Places::new(&compiled.space),
             ..Memory::default()
         };
         Self { compiled, profiles: Profiles::default(), memory }
@@ -83,19 +92,24 @@ impl Classifier {
         tasks.clear();
         let Self { compiled, profiles, memory } = self;
         memory.next();
+        let mut place =
+            |asked, address| if asked { memory.places.place(&compiled.space, address) } else { 0 };
         let spot = Spot {
-            source: compiled.space.place(flow.source),
-            destination: compiled.space.place(flow.destination),
+            source: place(compiled.asks_source, flow.source),
+            destination: place(compiled.asks_destination, flow.destination),
             ports: flow.l4.ports(),
         };
         let profile = profiles.of(compiled, flow, node);
-        let mut look = Look { compiled, profiles, profile, spot, memory, flow, node, enrich: Some(enrich) };
-        compiled.include.lists(&spot, |filters| look.include(filters, tasks));
-        look.include(profiles.include(profile), tasks);
+        let enrich = Some(enrich);
+        let mut look = Look { compiled, profiles, profile, spot, memory, flow, node, is_plain: true, enrich };
+        let rows = compiled.include.rows(profiles.include(profile), spot.ports);
+        compiled.include.access.places(&spot, |places| rows.each(places, |place| look.include(place, tasks)));
         if tasks.is_empty() {
             return;
         }
-        look.exclude(tasks);
+        if !look.is_plain {
+            look.exclude(tasks);
+        }
         if !tasks.is_empty() {
             look.enrich();
         }
@@ -104,7 +118,7 @@ impl Classifier {
     /// Bytes on the heap, beside what single predicates hold.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.compiled.bytes()
+        self.compiled.bytes() + self.memory.places.bytes()
     }
 }
 
@@ -149,28 +163,34 @@ struct Look<'a, E> {
     memory: &'a mut Memory,
     flow: &'a mut Flow,
     node: &'a Node,
+    /// No task that was taken asks for anything but its include filters.
+    is_plain: bool,
     /// Until it was done.
     enrich: Option<E>,
 }
 
 impl<E: FnOnce(&mut Flow)> Look<'_, E> {
-    /// Takes the tasks of those filters that hold.
-    fn include(&mut self, filters: &[u32], tasks: &mut Vec<u32>) {
-        for filter in filters {
-            match self.compiled.including(*filter) {
-                (Some(task), _) => {
-                    if !self.memory.is_taken(task) && self.holds(self.compiled.rest(*filter)) {
-                        self.memory.take(task);
-                        tasks.push(task);
-                    }
-                }
-                (None, owners) => {
-                    if self.holds(self.compiled.rest(*filter)) {
-                        tasks.extend(owners.iter().copied().filter(|task| self.memory.take(*task)));
-                    }
-                }
+    /// Takes the tasks of the filter at this place, if it holds.
+    fn include(&mut self, place: u32, tasks: &mut Vec<u32>) {
+        let Some(item) = self.compiled.include.items.get(place as usize) else { return };
+        if item.owners.is_empty() && self.memory.is_taken(item.owner) || !self.passes(item) {
+            return;
+        }
+        self.is_plain &= item.is_plain;
+        if self.memory.take(item.owner) {
+            tasks.push(item.owner);
+        }
+        for task in self.compiled.owners(item) {
+            if self.memory.take(*task) {
+                tasks.push(*task);
             }
         }
+    }
+
+    /// Whether what is not known yet of a filter holds.
+    fn passes(&mut self, item: &Item) -> bool {
+        let Some(first) = &item.first else { return true };
+        self.check(first) && (item.more.is_empty() || self.holds(self.compiled.part(item.more.clone())))
     }
 
     /// Leaves out the tasks whose conditions do not hold or of which an exclude filter does.
@@ -179,8 +199,8 @@ impl<E: FnOnce(&mut Flow)> Look<'_, E> {
         let of = |task: u32| compiled.tasks.get(task as usize).copied().unwrap_or_default();
         if tasks.iter().any(|task| of(*task).excluded_by_search) {
             let spot = self.spot;
-            compiled.exclude.lists(&spot, |filters| self.search(filters));
-            self.search(self.profiles.exclude(self.profile));
+            let rows = compiled.exclude.rows(self.profiles.exclude(self.profile), spot.ports);
+            compiled.exclude.access.places(&spot, |places| rows.each(places, |place| self.search(place)));
         }
         tasks.retain(|number| {
             let task = of(*number);
@@ -197,14 +217,14 @@ impl<E: FnOnce(&mut Flow)> Look<'_, E> {
             && !compiled.excludes(task).iter().any(|filter| self.holds(compiled.whole(*filter)))
     }
 
-    fn search(&mut self, filters: &[u32]) {
-        for filter in filters {
-            let (one, many) = self.compiled.excluding(*filter);
-            let open = |task: &u32| self.memory.is_taken(*task) && !self.memory.is_excluded(*task);
-            let asked = one.iter().chain(many).any(open);
-            if asked && self.holds(self.compiled.rest(*filter)) {
-                one.iter().chain(many).for_each(|task| self.memory.exclude(*task));
-            }
+    /// Notes the tasks that the exclude filter at this place leaves out.
+    fn search(&mut self, place: u32) {
+        let compiled = self.compiled;
+        let Some(item) = compiled.exclude.items.get(place as usize) else { return };
+        let owners = || std::iter::once(&item.owner).chain(compiled.owners(item));
+        let open = |task: &u32| self.memory.is_taken(*task) && !self.memory.is_excluded(*task);
+        if owners().any(open) && self.passes(item) {
+            owners().for_each(|task| self.memory.exclude(*task));
         }
     }
 
@@ -217,13 +237,15 @@ impl<E: FnOnce(&mut Flow)> Look<'_, E> {
         let (spot, compiled) = (self.spot, self.compiled);
         match *check {
             Check::Profile(predicate) => self.profiles.holds(self.profile, predicate),
-            Check::SourcePort(port) => spot.ports.is_some_and(|(source, _)| source == port),
-            Check::DestinationPort(port) => spot.ports.is_some_and(|(_, destination)| destination == port),
+            Check::SourcePort(few) => spot.ports.is_some_and(|(source, _)| is_one_of(few, source)),
+            Check::DestinationPort(few) => {
+                spot.ports.is_some_and(|(_, destination)| is_one_of(few, destination))
+            }
             Check::SourcePorts(set) => {
-                spot.ports.is_some_and(|(source, _)| is_in(compiled.ports.get(set), source))
+                spot.ports.is_some_and(|(source, _)| compiled.port_sets.has(set, source))
             }
             Check::DestinationPorts(set) => {
-                spot.ports.is_some_and(|(_, destination)| is_in(compiled.ports.get(set), destination))
+                spot.ports.is_some_and(|(_, destination)| compiled.port_sets.has(set, destination))
             }
             Check::Source(span) => within(span, spot.source),
             Check::Destination(span) => within(span, spot.destination),
@@ -269,8 +291,9 @@ impl<E: FnOnce(&mut Flow)> Look<'_, E> {
     }
 }
 
-fn is_in(sorted: &[u16], port: u16) -> bool {
-    sorted.binary_search(&port).is_ok()
+/// All are compared: which of them it is cannot be foretold.
+fn is_one_of(few: [u16; FEW], port: u16) -> bool {
+    few.iter().fold(false, |any, one| any | (*one == port))
 }
 
 fn is_among(spans: &[(u32, u32)], at: u32) -> bool {

@@ -65,6 +65,7 @@ fn of(matcher: &Matcher) -> Basis {
         | Matcher::TcpFlags(_)
         | Matcher::NodeName(_)
         | Matcher::IpVersion(_)
+        | Matcher::DropReasonDesc(_)
         // No flow of ours has what these ask for, so they say the same of all.
         | Matcher::SourceIpXlated(_)
         | Matcher::Pod(..)
@@ -72,7 +73,6 @@ fn of(matcher: &Matcher) -> Basis {
         | Matcher::Service(..)
         | Matcher::Workload(..)
         | Matcher::ClusterName(..)
-        | Matcher::DropReasonDesc(_)
         | Matcher::HttpStatusCode(_)
         | Matcher::DnsQuery(_)
         | Matcher::HttpMethod(_)

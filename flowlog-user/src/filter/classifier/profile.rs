@@ -1,12 +1,15 @@
-use super::compiled::Compiled;
+use std::collections::HashMap;
+
+use super::compiled::{Compiled, Side};
 use super::lists::Lists;
 use super::paged::Paged;
 use super::predicate::Predicate;
+use super::rows::pack;
 use crate::record::{Flow, Hook, IpVersion, L4, Node, Seen};
 
-/// Profiles that are kept at most, and filters that they name together; beyond it all are forgotten and made anew.
+/// Profiles that are kept at most, and words of their rows; beyond it all are forgotten and made anew.
 const PROFILES_MAX: u32 = 4096;
-const NAMED_MAX: usize = 1 << 20;
+const WORDS_MAX: usize = 1 << 20;
 
 /// Flows that no predicate of [`super::predicate::Basis::Profile`] can tell apart have one profile. There are few, and
 /// what holds for each is found out once.
@@ -14,15 +17,19 @@ const NAMED_MAX: usize = 1 << 20;
 pub(super) struct Profiles {
     /// Each key's profile, from 1.
     numbers: Paged,
-    /// The predicates that hold, as bits.
+    /// The same of drops, by Hubble's number of their reason too: there are few records of them.
+    dropped: HashMap<(u16, i32), u32>,
+    /// Profiles by the predicates that hold.
+    known: HashMap<Box<[u64]>, u32>,
+    /// The same predicates, as bits.
     bits: Lists<u64>,
-    /// Filters that are looked for under nothing else, and that nothing in the profile speaks against.
-    include: Lists<u32>,
-    exclude: Lists<u32>,
+    /// Of the filters in each row, those that nothing in the profile speaks against, as bits.
+    include: Lists<u64>,
+    exclude: Lists<u64>,
     node: String,
 }
 
-/// Everything of a flow that decides about such predicates.
+/// Everything of a flow that decides about such predicates, but for why it was dropped.
 pub(super) fn key(flow: &Flow, with_flags: bool) -> u16 {
     let (l4, flags) = match flow.l4 {
         L4::Other => (0, 0),
@@ -62,14 +69,23 @@ impl Profiles {
     /// The profile of a flow.
     pub(super) fn of(&mut self, compiled: &Compiled, flow: &Flow, node: &Node) -> u32 {
         let key = key(flow, compiled.asks_flags);
-        if let Some(number) = self.numbers.get(key).checked_sub(1) {
+        let reason = flow.dropped.map(|dropped| (key, dropped.kind.hubble));
+        let known = match reason {
+            Some(reason) => self.dropped.get(&reason).copied(),
+            None => self.numbers.get(key).checked_sub(1),
+        };
+        if let Some(number) = known {
             return number;
         }
-        if self.bits.len() >= PROFILES_MAX || self.include.items() + self.exclude.items() >= NAMED_MAX {
-            self.clear();
+        let bits = evaluate(&compiled.profile, &Seen { flow, node }).into_boxed_slice();
+        let number = match self.known.get(&bits) {
+            Some(number) => *number,
+            None => self.add(compiled, bits),
+        };
+        match reason {
+            Some(reason) => drop(self.dropped.insert(reason, number)),
+            None => self.numbers.set(key, number + 1),
         }
-        let number = self.add(compiled, &Seen { flow, node });
-        self.numbers.set(key, number + 1);
         number
     }
 
@@ -78,35 +94,42 @@ impl Profiles {
         holds(self.bits.get(number), predicate)
     }
 
-    pub(super) fn include(&self, number: u32) -> &[u32] {
+    /// The row of include filters.
+    pub(super) fn include(&self, number: u32) -> &[u64] {
         self.include.get(number)
     }
 
-    pub(super) fn exclude(&self, number: u32) -> &[u32] {
+    /// The row of exclude filters.
+    pub(super) fn exclude(&self, number: u32) -> &[u64] {
         self.exclude.get(number)
     }
 
-    fn add(&mut self, compiled: &Compiled, facts: &Seen<'_>) -> u32 {
-        let bits = evaluate(&compiled.profile, facts);
-        let passes = |filter: &&u32| compiled.passes_profile(**filter, |predicate| holds(&bits, predicate));
-        self.include.push(compiled.include_by_profile.iter().filter(passes).copied());
-        self.exclude.push(compiled.exclude_by_profile.iter().filter(passes).copied());
-        self.bits.push(bits)
+    fn add(&mut self, compiled: &Compiled, bits: Box<[u64]>) -> u32 {
+        if self.bits.len() >= PROFILES_MAX || self.include.items() + self.exclude.items() >= WORDS_MAX {
+            self.clear();
+        }
+        let row = |side: &Side| -> Vec<u64> {
+            let passes = |filter| compiled.passes_profile(filter, |predicate| holds(&bits, predicate));
+            pack(side.access.row().iter(), |filter| filter.is_some_and(passes))
+        };
+        self.include.push(row(&compiled.include));
+        self.exclude.push(row(&compiled.exclude));
+        let number = self.bits.push(bits.iter().copied());
+        self.known.insert(bits, number);
+        number
     }
 
     fn clear(&mut self) {
         self.numbers.clear();
+        self.dropped.clear();
+        self.known.clear();
         (self.bits, self.include, self.exclude) = Default::default();
     }
 }
 
 /// Which of the predicates hold, as bits.
 pub(super) fn evaluate(predicates: &[Predicate], facts: &Seen<'_>) -> Vec<u64> {
-    let words = predicates.chunks(64).map(|word| {
-        let bits = word.iter().enumerate().map(|(bit, predicate)| u64::from(predicate.holds(facts)) << bit);
-        bits.fold(0, |word, bit| word | bit)
-    });
-    words.collect()
+    pack(predicates.iter(), |predicate| predicate.holds(facts))
 }
 
 pub(super) fn holds(bits: &[u64], predicate: u32) -> bool {

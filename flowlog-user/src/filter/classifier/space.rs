@@ -52,6 +52,16 @@ impl Space {
         }
     }
 
+    /// Whether finding an IPv4 address takes more than a look at one cache line.
+    pub(super) const fn is_deep_v4(&self) -> bool {
+        self.v4.levels.len() > 1
+    }
+
+    /// Whether finding an IPv6 address takes more than a few steps.
+    pub(super) const fn is_deep_v6(&self) -> bool {
+        self.v6.len() > 4
+    }
+
     /// How many divisions there are.
     pub(super) fn len(&self) -> u32 {
         self.v4.len() + index(self.v6.len()) + 2
