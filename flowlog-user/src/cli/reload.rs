@@ -261,6 +261,10 @@ impl Reload {
             News::Gone { file } => {
                 tracing::info!(file = %file.display(), "the file is gone, and with it what it held");
             }
+            News::PoolOlder { name, file, what, tasks } => {
+                let tasks = tasks.join(", ");
+                tracing::warn!(file = %file.display(), tasks, "pool {name}: {what}");
+            }
             News::PoolGone { name, file, tasks } if tasks.is_empty() => {
                 tracing::info!(file = %file.display(), "pool {name} is removed; no flow gets its label any more");
             }

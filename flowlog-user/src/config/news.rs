@@ -60,6 +60,17 @@ pub enum News {
         /// Tasks that name it and go on with the addresses that it had.
         tasks: Vec<String>,
     },
+    /// Of a pool an older version counts than before.
+    PoolOlder {
+        /// Its name.
+        name: Box<str>,
+        /// Where that is defined.
+        file: PathBuf,
+        /// What is different: versions and numbers of addresses.
+        what: String,
+        /// Tasks that name it.
+        tasks: Vec<String>,
+    },
     /// What several files say together: allowed, and worth knowing.
     Noticed {
         /// The file.

@@ -212,13 +212,23 @@ impl Config {
         }
     }
 
-    /// Says which pools are not there any more.
+    /// Says which pools are not there any more, or in an older version only.
     fn tell_gone(&self, before: &Joined, news: &mut Vec<News>) {
+        let naming = |name: &str| -> Vec<String> {
+            let named = self.tasks.values().filter(|owned| owned.spec.filter.names_pool(name));
+            named.map(|owned| owned.spec.name.clone()).collect()
+        };
+        for (name, file, what) in self.joined.older_than(before) {
+            news.push(News::PoolOlder {
+                name: name.into(),
+                file: file.to_owned(),
+                what,
+                tasks: naming(name),
+            });
+        }
         let gone = before.defined.iter().filter(|(name, _)| !self.joined.defined.contains_key(*name));
         for (name, (file, _)) in gone {
-            let names_it = |owned: &&Owned| owned.spec.filter.names_pool(name);
-            let tasks = self.tasks.values().filter(names_it).map(|owned| owned.spec.name.clone()).collect();
-            news.push(News::PoolGone { name: name.clone(), file: file.clone(), tasks });
+            news.push(News::PoolGone { name: name.clone(), file: file.clone(), tasks: naming(name) });
         }
     }
 

@@ -73,6 +73,14 @@ impl Audit {
                 self.line("file_noticed", cause, file, None, &more);
             }
             News::Gone { file } => self.line("file_gone", cause, file, None, &[]),
+            News::PoolOlder { name, file, what, tasks } => {
+                let more = [
+                    ("pool", Value::from(&**name)),
+                    ("what", what.as_str().into()),
+                    ("tasks", tasks.clone().into()),
+                ];
+                self.line("pool_older", cause, file, None, &more);
+            }
             News::PoolGone { name, file, tasks } => {
                 let more = [("pool", Value::from(&**name)), ("tasks", tasks.clone().into())];
                 self.line("pool_removed", cause, file, None, &more);

@@ -84,6 +84,14 @@ impl Form {
             (None, None) => return Some(Self::Hubble),
             (version, kind) => (version, kind),
         };
+        if let (Some(Tree { value: Value::Scalar { text, .. }, .. }), Some(_)) = (kind, get("data"))
+            && text == "ConfigMap"
+        {
+            let message = "a ConfigMap is no task file; take the text out of its `data` into a file of its own, without the spaces \
+                           before each line";
+            problems.error(&document.place, message);
+            return None;
+        }
         let errors = problems.errors.len();
         let known = format!(
             "this flowlog knows {V1}, {V1ALPHA1}, and Hubble's form, which has neither apiVersion nor kind"
