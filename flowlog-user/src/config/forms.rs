@@ -55,10 +55,13 @@ impl Forms {
         }
     }
 
-    /// Whether what counts of a task in one file is a form of what stands in another.
-    pub(super) fn is_one_of(&self, task: &str, counts: &Path, other: &Path) -> bool {
-        let others = self.others.get(&(task.to_owned(), counts.to_owned()));
-        others.is_some_and(|others| others.iter().any(|one| *one.file == *other))
+    /// Whether two files have forms of one task, one of which counts.
+    pub(super) fn are_one(&self, task: &str, one: &Path, other: &Path) -> bool {
+        let counts_beside = |counts: &Path, beside: &Path| {
+            let others = self.others.get(&(task.to_owned(), counts.to_owned()));
+            others.is_some_and(|others| others.iter().any(|other| *other.file == *beside))
+        };
+        counts_beside(one, other) || counts_beside(other, one)
     }
 }
 

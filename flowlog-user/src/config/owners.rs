@@ -360,7 +360,7 @@ impl Config {
     #[must_use]
     pub fn refused(&self, task: &str, file: &Path) -> Option<&[Problem]> {
         let of = |(owned, _): &&(Owned, _)| {
-            owned.spec.name == task && (*owned.file == *file || self.forms.is_one_of(task, &owned.file, file))
+            owned.spec.name == task && (*owned.file == *file || self.forms.are_one(task, &owned.file, file))
         };
         self.refused.iter().find(of).map(|(_, problems)| problems.as_slice())
     }

@@ -68,6 +68,8 @@ fn a_newer_form_that_is_refused_leaves_the_older_one_as_it_is() {
             assert!(message.contains(&expected), "{name} {when}: {message}");
             assert!(!message.contains("does not count") && !message.contains("--write"), "{message}");
             assert!(refused(config).contains(name), "{when}: {}", refused(config));
+            let why = config.refused("audit", &config.tasks()["audit"].file);
+            assert!(why.is_some_and(|why| why[0].place.file.ends_with(name)), "{name} {when}: {why:?}");
         };
         let mut config = start();
         assert_eq!(in_force(&config).0, "z.yaml");
