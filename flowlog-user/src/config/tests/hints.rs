@@ -1,11 +1,13 @@
 //! What is said of what is probably meant, and of pools that are an older version's again.
 
 use std::fs;
+use std::path::Path;
 
 use super::gone_pools::{look, start};
 use super::pools::{cilium, folder, takes};
 use super::versions::content;
-use crate::config::{Config, News};
+use crate::config::versions::Form;
+use crate::config::{Config, News, migrations};
 use crate::limits::CONFIG_GONE_MS;
 
 fn first_error(text: &str) -> String {
@@ -109,4 +111,78 @@ fn a_pool_that_is_an_older_version_s_again_is_told_of_with_the_difference() {
 fn again(config: &mut Config) {
     look(config);
     assert!(config.look(3 + CONFIG_GONE_MS * 1_000_000, true).news.is_empty());
+}
+
+#[test]
+fn what_a_task_has_no_place_for_is_told_and_what_the_cluster_adds_is_not() {
+    let draft = |name: &str, metadata: &str| {
+        format!(
+            "apiVersion: flowlog.io/v1alpha1\nkind: FlowLog\nmetadata:\n  name: {name}\n  uid: 6f1c\n  generation: 2\n{metadata}spec: {{}}\n"
+        )
+    };
+    let applied = "  annotations: {kubectl.kubernetes.io/last-applied-configuration: '{}'}\n";
+    for (metadata, keys) in [
+        ("  labels: {team: shop}\n", &["metadata.labels"][..]),
+        (
+            "  annotations: {note: audit}\n  namespace: shop\n",
+            &["metadata.annotations", "metadata.namespace"],
+        ),
+        (applied, &[]),
+        ("  labels: {}\n  namespace: default\n", &[]),
+    ] {
+        let text = draft("a", metadata);
+        let (_, problems) = content(&text);
+        let found: Vec<&str> = problems.warnings.iter().map(|warning| warning.place.path.as_str()).collect();
+        assert_eq!((found.as_slice(), problems.errors.len()), (keys, 0), "{text}");
+        // Whoever migrates is told, too.
+        let folder = folder(&[("a.yaml", &text)]);
+        let all = migrations(&[folder.path().to_owned()], Form::V1, Path::new("/l")).unwrap();
+        let lost: Vec<&str> = all[0].lost.iter().map(|lost| lost.place.path.as_str()).collect();
+        assert_eq!(lost, keys);
+    }
+    let two = format!("{}---\n{}", draft("a", "  namespace: one\n"), draft("a", "  namespace: two\n"));
+    let folder = folder(&[("a.yaml", &two)]);
+    let mut config = Config::new(&[folder.path().to_owned()], None);
+    config.start(1);
+    let said = config.wrong().join("\n");
+    assert!(said.contains("task name `a` is taken at "), "{said}");
+    assert!(
+        content(&two).1.warnings.iter().all(|warning| warning.message.contains("tasks have no namespaces"))
+    );
+}
+
+#[test]
+fn an_older_form_that_does_not_count_is_not_said_to_run() {
+    let old = "flowLogs: [{name: a, filePath: /l/a}]\n";
+    let new = format!("apiVersion: flowlog.io/v1\nkind: FlowLogs\n{old}");
+    let folder = folder(&[("a.yaml", old), ("a.v1.yaml", &new)]);
+    let mut config = Config::new(&[folder.path().to_owned()], None);
+    let counts = |news: &[News]| {
+        news.iter()
+            .find_map(|news| if let News::Converted { counts, .. } = news { Some(*counts) } else { None })
+    };
+    assert_eq!(counts(&config.start(1).news), Some(false));
+    fs::write(folder.path().join("a.yaml"), old.replace("}]", ", fileMaxSizeMb: 7}]")).unwrap();
+    assert_eq!(counts(&config.look(1, false).news), Some(false));
+    // Spellings and what is the same when left out are no part of the difference.
+    fs::write(
+        folder.path().join("a.yaml"),
+        old.replace("filePath: /l/a}]", "FilePath: /l/a, fileMaxSizeMb: 8, fieldMask: []}]"),
+    )
+    .unwrap();
+    let news = config.look(1, false).news;
+    let said = news.iter().find_map(|news| match news {
+        News::Noticed { warnings, .. } => warnings.last().map(|warning| warning.message.clone()),
+        _ => None,
+    });
+    let said = said.unwrap();
+    assert!(
+        said.contains("something else: `fileMaxSizeMb`: -8 +10;")
+            && !said.contains("ilePath")
+            && !said.contains("fieldMask"),
+        "{said}"
+    );
+    fs::write(folder.path().join("a.yaml"), old.replace("name: a", "name: b").replace("/l/a", "/l/b"))
+        .unwrap();
+    assert_eq!(counts(&config.look(1, false).news), Some(true));
 }

@@ -193,7 +193,9 @@ fn what_a_form_has_no_place_for_is_not_converted() {
         let problems = convert("t.yaml", own, form, Path::new(DEFAULT_FOLDER), None, None).unwrap_err();
         assert_eq!(
             problems[0].to_string(),
-            format!("{place}: {form} has no place for this; nothing is converted")
+            format!(
+                "{place}: {form} has no place for this, so this file is not converted; convert a copy without it, or stay with the newer form"
+            )
         );
     }
 }

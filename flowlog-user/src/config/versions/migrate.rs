@@ -23,6 +23,8 @@ pub struct Migration {
     pub form: Option<Form>,
     /// What is to become of it.
     pub outcome: Outcome,
+    /// What it says and no other form has a place for.
+    pub lost: Vec<Problem>,
 }
 
 /// What is to become of a file.
@@ -130,6 +132,14 @@ fn content(file: &Path, text: &str, folder: &Path) -> Result<Content, Vec<Proble
     if problems.errors.is_empty() { Ok(content) } else { Err(problems.errors) }
 }
 
+/// What a draft says in its metadata that is lost on the way.
+fn lost(file: &Path, text: &str, folder: &Path) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    document::read(&file.to_string_lossy(), text, Holds::Anything, folder, &mut problems);
+    problems.warnings.retain(|warning| warning.place.path.contains("metadata."));
+    problems.warnings
+}
+
 /// What is known while files are decided about one by one.
 struct Plans<'a> {
     to: Form,
@@ -158,7 +168,11 @@ impl Plans<'_> {
                 self.there.entry(spec.name.clone()).or_insert_with(|| (target.clone(), Arc::clone(spec)));
             }
         }
-        Migration { file: file.clone(), form, outcome }
+        let lost = match (&outcome, form) {
+            (Outcome::Convert { .. }, Some(Form::Draft)) => lost(file, text, self.folder),
+            _ => Vec::new(),
+        };
+        Migration { file: file.clone(), form, outcome, lost }
     }
 
     /// Where else a task of this file is, in a definition that counts.
