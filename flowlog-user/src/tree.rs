@@ -199,15 +199,37 @@ pub fn hint(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// The word that is probably meant, if any is near.
+/// Keys of one form of a task file, and what they are called in another.
+const CALLED: [(&str, &str); 4] = [
+    ("includeFilters", "filters"),
+    ("filters", "includeFilters"),
+    ("expiration", "end"),
+    ("end", "expiration"),
+];
+
+/// The word that is probably meant, if any is near; never one that turns what is included into what is excluded.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
-    known
-        .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_lowercase()), *candidate))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= 1 + word.chars().count() / 3)
+    let distance = |said: &str| strsim::damerau_levenshtein(&word, &said.to_lowercase());
+    let called = CALLED.iter().filter_map(|(said, meant)| {
+        let meant = known.iter().find(|name| *name == meant)?;
+        (!known.contains(said)).then_some((distance(said), *meant))
+    });
+    let plain = known.iter().map(|candidate| (distance(candidate), *candidate));
+    let inverts = |candidate: &str, near: usize| {
+        let other = match (candidate.strip_prefix("exclude"), candidate.strip_prefix("include")) {
+            (Some(rest), _) => format!("include{rest}"),
+            (_, Some(rest)) => format!("exclude{rest}"),
+            _ => return false,
+        };
+        distance(&other) <= near
+    };
+    plain
+        .filter(|(near, candidate)| !inverts(candidate, *near))
+        .chain(called)
+        .min_by_key(|(near, _)| *near)
+        .filter(|(near, _)| *near <= 1 + word.chars().count() / 3)
         .map(|(_, candidate)| candidate)
 }
 

@@ -149,3 +149,36 @@ fn with_the_switch_older_forms_are_refused_until_they_are_migrated() -> Result<(
     ensure!(bench.ports()?.contains(&7_003), "{:?}", bench.ports()?);
     Ok(())
 }
+
+/// A draft does not say where it writes: made into v1 for another log root, that is outside of this one's.
+#[test]
+fn a_newer_form_that_is_refused_is_told_and_the_older_one_goes_on_also_over_a_restart() -> Result<()> {
+    let bench = Site::new()?;
+    let draft = "apiVersion: flowlog.io/v1alpha1\nkind: FlowLog\nmetadata: {name: web}\nspec:\n  filters:\n  - destination_port: \
+                 [\"7004\"]\n";
+    fs::write(bench.path("tasks").join("web.yaml"), draft)?;
+    let check = || -> Result<()> {
+        udp(&bench.pair, format!("{FAR}:7004").parse()?, 5, 100)?;
+        let (form, message) = bench.form()?;
+        ensure!(form == "v1alpha1-flowlog" && message.contains("and is refused"), "{form}: {message}");
+        let status: Value = serde_json::from_str(&bench.status(&["-o", "json"])?)?;
+        let task = &status["tasks"][0];
+        let path = bench.path("logs").join("web.log.zst");
+        ensure!(task["path"].as_str() == path.to_str(), "{task}");
+        let accepted =
+            task["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Accepted"));
+        let said = accepted.context("the condition")?.to_string();
+        ensure!(said.contains("/elsewhere/web.log") && said.contains("\"status\":false"), "{said}");
+        Ok(())
+    };
+    let mut daemon = bench.start(&[])?;
+    flowlog(&["migrate", plain(&bench.path("tasks"))?, "--write", "--log-root", "/elsewhere"])?;
+    daemon.wait_for("refused, everything else goes on")?;
+    check()?;
+    daemon.stop()?.check()?;
+    let daemon = bench.start(&[])?;
+    check()?;
+    daemon.stop()?.check()?;
+    ensure!(bench.ports()?.contains(&7_004), "{:?}", bench.ports()?);
+    Ok(())
+}

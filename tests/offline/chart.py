@@ -76,6 +76,12 @@ def main():
     assert out["tasks"]["ConfigMap"]["data"]["quickstart.yaml"].rstrip() == tasks.read_text().rstrip()
     sources = out["tasks"]["DaemonSet"]["spec"]["template"]["spec"]["volumes"][0]["projected"]["sources"]
     assert sources[0] == {"configMap": {"name": "flowlog-tasks"}} and len(sources) == 17
+    # Both forms of an owner's tasks stand beside each other, under one stem; keys that are not there are allowed.
+    items = [("tasks.yaml", "owner-{}.yaml"), ("tasks.v1.yaml", "owner-{}.v1.yaml"), ("pools.yaml", "owner-{}-pools.yaml")]
+    for owner, source in enumerate(sources[1:]):
+        assert source["configMap"]["optional"] is True, source
+        found = [(item["key"], item["path"]) for item in source["configMap"]["items"]]
+        assert found == [(key, path.format(owner)) for key, path in items], source
     assert "--pin=/sys/fs/bpf/flowlog" in container(out["pinned"])["args"]
     assert container(out["pinned"])["args"][-2:] == ["--cluster-cidr", "10.0.0.0/8"]
     assert "PodMonitor" in out["monitored"] and "PodMonitor" not in out["default"]
@@ -84,6 +90,8 @@ def main():
     # The plain manifest says the same as the chart does by default.
     plain = {document["kind"]: document for document in yaml.safe_load_all(manifest.read_text())}
     validate(plain.values())
+    volumes = [out["DaemonSet"]["spec"]["template"]["spec"]["volumes"][0] for out in (out["default"], plain)]
+    assert volumes[0] == volumes[1], volumes
     ours, theirs = container(out["default"]), container(plain)
     for key in ["securityContext", "env", "ports", "volumeMounts", "readinessProbe", "livenessProbe", "resources"]:
         assert ours[key] == theirs[key], f"{key}: {ours[key]} in the chart, {theirs[key]} in the manifest"

@@ -75,7 +75,9 @@ fn sixteen_owners_have_a_place_in_the_tasks_folder() -> Result<()> {
     let manifest = config("k8s/flowlog.yaml")?;
     for owner in 0..16 {
         let place = format!(
-            "name: flowlog-tasks-{owner}, optional: true, items: [{{key: tasks.yaml, path: owner-{owner}.yaml}}]"
+            "                  name: flowlog-tasks-{owner}\n                  optional: true\n                  items: [\
+             {{key: tasks.yaml, path: owner-{owner}.yaml}}, {{key: tasks.v1.yaml, path: owner-{owner}.v1.yaml}}, \
+             {{key: pools.yaml, path: owner-{owner}-pools.yaml}}]\n"
         );
         assert!(manifest.contains(&place), "{owner}");
     }

@@ -41,7 +41,7 @@ pub(crate) struct CheckArgs {
 pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
     let (tasks, pools) = (arguments.paths.clone(), arguments.pools.clone());
     let (refuse_older, log_root) = (arguments.no_convert, arguments.log_root.first().cloned());
-    let sources = Sources { tasks, pools, refuse_older, log_root };
+    let sources = Sources { tasks, pools, refuse_older, log_root, roots: None };
     let (loaded, mut found, readable) = load(&sources);
     let plan = loaded.as_ref().map(|loaded| &loaded.plan);
     let pools: Vec<&Defined> =

@@ -52,7 +52,7 @@ pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let (tasks, pools) = (arguments.tasks.clone(), arguments.pools.clone());
     let (refuse_older, log_root) = (arguments.no_convert, arguments.log_root.first().cloned());
     let Loaded { plan, pools, .. } =
-        tasks::load_for_recorded(&Sources { tasks, pools, refuse_older, log_root })?;
+        tasks::load_for_recorded(&Sources { tasks, pools, refuse_older, log_root, roots: None })?;
     let pools = &pools.pools;
     let mut out = stdout().lock();
     if arguments.normal {

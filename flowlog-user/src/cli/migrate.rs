@@ -118,6 +118,7 @@ fn say(migration: &Migration, to: Form, written: bool, error: Option<&str>) {
                 }
             }
             without.iter().for_each(|line| tracing::info!("{file}: {line}, and is left out"));
+            migration.lost.iter().for_each(|lost| tracing::warn!("{lost}"));
         }
         Outcome::Failed(problems) => problems.iter().for_each(|problem| tracing::error!("{problem}")),
     }
@@ -141,6 +142,10 @@ fn to_json(migration: &Migration, write: bool, error: Option<&str>) -> Value {
             json!({ "outcome": "failed", "errors": lines })
         }
     };
+    let lost: Vec<String> = migration.lost.iter().map(Problem::to_string).collect();
+    if let (Value::Object(answer), false) = (&mut answer, lost.is_empty()) {
+        answer.insert("lost".into(), lost.into());
+    }
     if let (Value::Object(answer), Value::Object(more)) = (&mut answer, more) {
         answer.extend(more);
     }

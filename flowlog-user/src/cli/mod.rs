@@ -256,7 +256,7 @@ impl NodeArgs {
     #[must_use]
     pub(crate) fn sources(&self) -> Sources {
         let (tasks, pools) = (self.tasks.clone(), self.pools.clone());
-        Sources { tasks, pools, refuse_older: self.no_convert, log_root: None }
+        Sources { tasks, pools, refuse_older: self.no_convert, log_root: None, roots: None }
     }
 
     /// Node and cluster name as given.

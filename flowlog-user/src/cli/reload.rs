@@ -198,51 +198,7 @@ impl Reload {
     fn tell(&mut self, look: &Look, cause: Cause) {
         for news in &look.news {
             self.audit.news(news, cause);
-            match news {
-                News::Accepted { file, warnings, .. } => {
-                    tracing::debug!(file = %file.display(), "accepted");
-                    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-                }
-                News::Rejected { file, problems, .. } => {
-                    self.board.reloads.failed.add(1);
-                    for problem in problems {
-                        tracing::error!(file = %file.display(), "not accepted, what it held stays as it was: {problem}");
-                    }
-                }
-                News::Restored { file, .. } => {
-                    tracing::warn!(file = %file.display(), "what it held is in force as it was accepted last");
-                }
-                News::Converted { file, form, .. } => {
-                    let migration = self.config.migration(file, *form);
-                    tracing::info!(
-                        "{} is in {form} and was converted to {}, as whose tasks it runs; `{} {migration}` writes that down, and this \
-                         file stays as it is",
-                        file.display(),
-                        Form::V1,
-                        super::called()
-                    );
-                }
-                News::Noticed { warnings, refused, .. } => {
-                    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-                    for problem in refused {
-                        tracing::error!("not in force, everything else goes on: {problem}");
-                    }
-                }
-                News::Gone { file } => {
-                    tracing::info!(file = %file.display(), "the file is gone, and with it what it held");
-                }
-                News::PoolGone { name, file, tasks } if tasks.is_empty() => {
-                    tracing::info!(file = %file.display(), "pool {name} is removed; no flow gets its label any more");
-                }
-                News::PoolGone { name, file, tasks } => {
-                    let tasks = tasks.join(", ");
-                    tracing::warn!(
-                        file = %file.display(),
-                        tasks,
-                        "pool {name} is removed; no flow gets its label any more, and tasks that name it go on as they were"
-                    );
-                }
-            }
+            self.say(news);
         }
         let Some(decision) = &look.decision else { return };
         self.refuse(decision, cause);
@@ -264,6 +220,62 @@ impl Reload {
         {
             self.board.reloads.removed.add(1);
             self.audit.task("removed", cause, task, &self.config, &[]);
+        }
+    }
+
+    /// Says what is new in a file.
+    fn say(&self, news: &News) {
+        match news {
+            News::Accepted { file, warnings, .. } => {
+                tracing::debug!(file = %file.display(), "accepted");
+                warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+            }
+            News::Rejected { file, problems, .. } => {
+                self.board.reloads.failed.add(1);
+                for problem in problems {
+                    tracing::error!(file = %file.display(), "not accepted, what it held stays as it was: {problem}");
+                }
+            }
+            News::Restored { file, .. } => {
+                tracing::warn!(file = %file.display(), "what it held is in force as it was accepted last");
+            }
+            News::Converted { file, form, counts: false, .. } => {
+                tracing::info!("{} is in {form}; none of its tasks runs as it says", file.display());
+            }
+            News::Converted { file, form, .. } => {
+                let migration = self.config.migration(file, *form);
+                tracing::info!(
+                    "{} is in {form} and was converted to {}, as whose tasks it runs; `{} {migration}` writes that down, and this \
+                     file stays as it is",
+                    file.display(),
+                    Form::V1,
+                    super::called()
+                );
+            }
+            News::Noticed { warnings, refused, .. } => {
+                warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                for problem in refused {
+                    tracing::error!("not in force, everything else goes on: {problem}");
+                }
+            }
+            News::Gone { file } => {
+                tracing::info!(file = %file.display(), "the file is gone, and with it what it held");
+            }
+            News::PoolOlder { name, file, what, tasks } => {
+                let tasks = tasks.join(", ");
+                tracing::warn!(file = %file.display(), tasks, "pool {name}: {what}");
+            }
+            News::PoolGone { name, file, tasks } if tasks.is_empty() => {
+                tracing::info!(file = %file.display(), "pool {name} is removed; no flow gets its label any more");
+            }
+            News::PoolGone { name, file, tasks } => {
+                let tasks = tasks.join(", ");
+                tracing::warn!(
+                    file = %file.display(),
+                    tasks,
+                    "pool {name} is removed; no flow gets its label any more, and tasks that name it go on as they were"
+                );
+            }
         }
     }
 

@@ -177,7 +177,8 @@ async fn watch(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     confine::write_only_below(written(arguments, state.is_some(), listeners.socket_folder()))?;
     let enricher = Enricher::new(arguments.node.capture.cluster_cidr.clone());
     let mut pipeline = Pipeline::new(Arc::clone(&roots), enricher, Overflow::Drop);
-    let sources = Sources { log_root: arguments.log_root.first().cloned(), ..arguments.node.sources() };
+    let (log_root, within) = (arguments.log_root.first().cloned(), Some(Arc::clone(&roots)));
+    let sources = Sources { log_root, roots: within, ..arguments.node.sources() };
     let kept = state.clone().filter(|_| arguments.pin.is_none());
     let (mut reload, built) =
         Reload::start(sources, roots, state, active_ns, &mut pipeline, Arc::clone(&board))?;

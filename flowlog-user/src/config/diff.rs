@@ -23,6 +23,9 @@ pub struct Owned {
 /// Tasks by name.
 pub type Tasks = BTreeMap<String, Owned>;
 
+/// Other forms of a task that counts, by its name and file; the newest first.
+pub type Others = BTreeMap<(String, PathBuf), Vec<Owned>>;
+
 /// What is to be.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
@@ -51,11 +54,12 @@ impl Candidate<'_> {
     }
 }
 
-/// Decides. `files` holds the tasks of each accepted file in their order; `now` is the decision before.
+/// Decides. `files` holds the tasks of each accepted file in their order; `now` is the decision before. Where a task cannot
+/// start in the form that counts, one of its `others` does.
 #[must_use]
-pub fn decide(files: &BTreeMap<PathBuf, Vec<Arc<Spec>>>, now: &Tasks) -> Decision {
+pub fn decide(files: &BTreeMap<PathBuf, Vec<Arc<Spec>>>, others: &Others, now: &Tasks) -> Decision {
     let mut decision = Decision::default();
-    let candidates = by_name(files, now, &mut decision.refused);
+    let candidates = by_name(files, others, now, &mut decision.refused);
     let held = held_back(&candidates);
     let mut claims = Claims::default();
     // Whoever runs comes first, with what it has or may have.
@@ -80,14 +84,21 @@ pub fn decide(files: &BTreeMap<PathBuf, Vec<Arc<Spec>>>, now: &Tasks) -> Decisio
             decision.tasks.insert(candidate.asked.spec.name.clone(), candidate.asked.clone());
         } else {
             decision.refused.push((candidate.asked.clone(), problems));
+            let other = of(others, &candidate.asked).iter().find(|other| claims.take(&other.spec).is_empty());
+            decision.tasks.extend(other.map(|other| (other.spec.name.clone(), other.clone())));
         }
     }
     decision
 }
 
-/// One candidate for each name: that of the file which owns the running task, else that of the first file.
+fn of<'a>(others: &'a Others, task: &Owned) -> &'a [Owned] {
+    others.get(&(task.spec.name.clone(), task.file.to_path_buf())).map_or(&[], Vec::as_slice)
+}
+
+/// One candidate for each name: that of the file which owns the running task or has it in the form that counts, else that of the first file.
 fn by_name<'a>(
     files: &BTreeMap<PathBuf, Vec<Arc<Spec>>>,
+    others: &Others,
     now: &'a Tasks,
     refused: &mut Vec<(Owned, Vec<Problem>)>,
 ) -> Vec<Candidate<'a>> {
@@ -95,8 +106,12 @@ fn by_name<'a>(
     for (file, specs) in files {
         for spec in specs {
             let owner = now.get(&spec.name).map(|runs| &*runs.file);
+            let inherits = |owner: &Path| {
+                let others = others.get(&(spec.name.clone(), file.clone()));
+                others.is_some_and(|others| others.iter().any(|other| *other.file == *owner))
+            };
             let winner = winners.entry(&spec.name).or_insert(file);
-            if owner == Some(file) {
+            if owner.is_some_and(|owner| owner == file || inherits(owner)) {
                 *winner = file;
             }
         }

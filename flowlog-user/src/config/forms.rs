@@ -5,81 +5,243 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Sources;
+use super::diff::{Others, Owned};
 use super::document::Content;
+use super::lineage::{Said, families};
 use super::versions::{Form, Mark, Twin};
 use crate::record::Pools;
 use crate::task::Spec;
 use crate::tree::Problem;
 
-/// The tasks of all files, the newest form of each.
+/// The tasks of all files, of each the newest form that can be.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     /// In the order of the files.
     pub(super) specs: Vec<(PathBuf, Vec<Arc<Spec>>)>,
-    /// By task: older forms that do not count.
-    pub(super) twins: BTreeMap<String, Vec<Twin>>,
-    /// Tasks that lack nothing but pools, with their files.
-    pub(super) without_pools: BTreeSet<(PathBuf, String)>,
+    /// What there is beside.
+    pub(super) forms: Forms,
+    /// Newer forms that cannot be, so that an older one counts.
+    pub(super) refused: Vec<(Owned, Vec<Problem>)>,
+    /// Tasks that lack nothing but pools of which they had the addresses.
+    pub(super) without_pools: BTreeSet<String>,
     /// What is allowed and worth knowing.
     pub(super) warnings: Vec<Problem>,
 }
 
-/// Settles what depends on more than one file. Of several forms of a task the newest counts, and of several files in one
-/// form each, which somebody else has to decide. `before` gives what is in force of a task of a file.
-pub(super) fn settle<'a>(
-    files: impl Iterator<Item = (&'a Path, &'a Content)> + Clone,
+/// Of tasks that stand in several forms, by name and file.
+#[derive(Debug, Default)]
+pub(super) struct Forms {
+    /// Older forms that do not count, by the one that does.
+    twins: BTreeMap<(String, PathBuf), Vec<Twin>>,
+    /// Newer forms of a definition.
+    newer: BTreeMap<(String, PathBuf), Vec<(PathBuf, Form)>>,
+    /// Every other form of one that counts.
+    pub(super) others: Others,
+}
+
+/// Those of one definition.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FormsOf<'a> {
+    twins: &'a [Twin],
+    newer: &'a [(PathBuf, Form)],
+}
+
+impl Forms {
+    pub(super) fn of(&self, task: &str, file: &Path) -> FormsOf<'_> {
+        let key = (task.to_owned(), file.to_owned());
+        FormsOf {
+            twins: self.twins.get(&key).map_or(&[], Vec::as_slice),
+            newer: self.newer.get(&key).map_or(&[], Vec::as_slice),
+        }
+    }
+
+    /// Whether two files have forms of one task, one of which counts.
+    pub(super) fn are_one(&self, task: &str, one: &Path, other: &Path) -> bool {
+        let counts_beside = |counts: &Path, beside: &Path| {
+            let others = self.others.get(&(task.to_owned(), counts.to_owned()));
+            others.is_some_and(|others| others.iter().any(|other| *other.file == *beside))
+        };
+        counts_beside(one, other) || counts_beside(other, one)
+    }
+}
+
+/// What becomes of a definition.
+enum Verdict<'a> {
+    Counts(Arc<Spec>),
+    /// It does not, since this one does, in these files.
+    Older {
+        newer: &'a Arc<Spec>,
+        form: Form,
+        files: Vec<PathBuf>,
+    },
+    /// It would, and cannot be.
+    Refused,
+}
+
+/// Settles what depends on more than one file. Of several forms of a task the newest that can be counts; of several files
+/// in one form each does, which somebody else has to decide, as about forms that are not one owner's. `in_force` gives what
+/// is in force of a name, and whether it runs already.
+pub(super) fn settle<'a, 'b>(
+    files: impl Iterator<Item = (&'a Path, &'a Content, bool)> + Clone,
     sources: &Sources,
     pools: &Pools,
-    before: impl Fn(&Path, &str) -> Option<Arc<Spec>>,
+    in_force: impl Fn(&str) -> Option<(&'b Owned, bool)>,
 ) -> Settled {
-    let mut newest: HashMap<&str, (Form, &Arc<Spec>)> = HashMap::new();
-    for (_, content) in files.clone() {
+    let mut by_name: BTreeMap<&str, Vec<Said<'a>>> = BTreeMap::new();
+    for (file, content, is_valid) in files.clone() {
+        let (form, mark) = (content.form, content.mark.as_ref());
         for spec in &content.tasks {
-            let first = newest.entry(&spec.name).or_insert((content.form, spec));
-            if first.0 < content.form {
-                *first = (content.form, spec);
-            }
+            by_name.entry(&spec.name).or_default().push(Said { file, form, mark, spec, is_valid });
         }
     }
     let mut settled = Settled::default();
-    for (file, content) in files {
-        let (form, mut kept, mut twins) = (content.form, Vec::new(), Vec::new());
+    let mut verdicts: HashMap<(&Path, &str), Verdict<'a>> = HashMap::new();
+    for (name, all) in by_name {
+        let in_force = in_force(name);
+        let stays = |(owned, _): &(&Owned, bool)| all.iter().any(|said| *said.file == *owned.file);
+        let is_said = in_force.as_ref().is_some_and(stays);
+        for family in families(all) {
+            let of_it =
+                |(owned, _): &(&Owned, bool)| !is_said || family.iter().any(|said| *said.file == *owned.file);
+            let in_force = in_force.filter(of_it);
+            let mut judge = Judge { sources, pools, in_force, settled: &mut settled };
+            judge.family(name, &family, &mut verdicts);
+        }
+    }
+    for (file, content, _) in files {
+        let (mut kept, mut twins) = (Vec::new(), Vec::new());
         for spec in &content.tasks {
-            match newest.get(spec.name.as_str()) {
-                Some((newer, of)) if form < *newer => {
-                    twins.push((&spec.name, Twin::new(file.to_owned(), form, spec, *newer, of)));
+            match verdicts.get(&(file, &*spec.name)) {
+                Some(Verdict::Counts(resolved)) => kept.push(Arc::clone(resolved)),
+                Some(Verdict::Older { newer, form, files }) => {
+                    twins.push((files, Twin::new(file.to_owned(), content.form, spec, *form, newer)));
                 }
-                _ => kept.push(resolved(spec, pools, || before(file, &spec.name))),
+                Some(Verdict::Refused) | None => {}
             }
         }
-        for (name, mut twin) in twins {
+        for (files, mut twin) in twins {
             twin.needed_for = kept.iter().map(|spec| spec.name.clone()).collect();
             settled.warnings.extend(twin.warning.clone());
-            settled.twins.entry(name.clone()).or_default().push(twin);
-        }
-        for spec in &mut kept {
-            settled.warnings.extend(spec.filter.vain(pools));
-            if form != Form::V1 && sources.refuse_older {
-                let (place, how) = (spec.place.clone(), sources.how_to_migrate(file, form));
-                let message = format!("this is {form}, and --no-convert was given; run {how}");
-                Arc::make_mut(spec).unmet.push(Problem { place, message });
-            } else if !spec.unmet.is_empty() {
-                settled.without_pools.insert((file.to_owned(), spec.name.clone()));
+            for newer in files {
+                let key = (twin.task.clone(), newer.clone());
+                settled.forms.twins.entry(key).or_default().push(twin.clone());
             }
         }
+        settled.warnings.extend(kept.iter().flat_map(|spec| spec.filter.vain(pools)));
         settled.specs.push((file.to_owned(), kept));
     }
     settled
 }
 
+/// Decides which form of a task counts.
+struct Judge<'a> {
+    sources: &'a Sources,
+    pools: &'a Pools,
+    /// What is in force of it, and whether it runs already.
+    in_force: Option<(&'a Owned, bool)>,
+    settled: &'a mut Settled,
+}
+
+impl Judge<'_> {
+    fn family<'a>(
+        &mut self,
+        name: &str,
+        family: &[Said<'a>],
+        verdicts: &mut HashMap<(&'a Path, &'a str), Verdict<'a>>,
+    ) {
+        let before = self.in_force.map(|(owned, _)| Arc::clone(&owned.spec));
+        let resolved: Vec<Arc<Spec>> =
+            family.iter().map(|said| self.with_what_it_lacks(said, before.as_ref())).collect();
+        let can_be = |(said, spec): (&Said<'_>, &Arc<Spec>)| {
+            let stays = self.in_force.is_some_and(|(owned, runs)| {
+                *owned.file == *said.file && (runs || self.lacks_other(said).is_empty())
+            });
+            (said.is_valid && (spec.unmet.is_empty() || stays)).then_some(said.form)
+        };
+        let counts = family.iter().zip(&resolved).find_map(can_be);
+        let Some(counts) = counts.or(family.first().map(|said| said.form)) else { return };
+        let those = || family.iter().zip(&resolved).filter(|(said, _)| said.form == counts);
+        let files: Vec<PathBuf> = those().map(|(said, _)| said.file.to_owned()).collect();
+        let Some((Said { spec: newest, .. }, _)) = those().next() else { return };
+        for (said, spec) in family.iter().zip(&resolved) {
+            let verdict = match said.form.cmp(&counts) {
+                std::cmp::Ordering::Equal => {
+                    if self.in_force.is_some() && !spec.unmet.is_empty() && self.lacks_other(said).is_empty()
+                    {
+                        self.settled.without_pools.insert(name.to_owned());
+                    }
+                    Verdict::Counts(Arc::clone(spec))
+                }
+                std::cmp::Ordering::Less => {
+                    Verdict::Older { newer: newest, form: counts, files: files.clone() }
+                }
+                std::cmp::Ordering::Greater => {
+                    let owned = Owned { spec: Arc::clone(spec), file: said.file.into() };
+                    self.settled.refused.push((owned, spec.unmet.clone()));
+                    Verdict::Refused
+                }
+            };
+            verdicts.insert((said.file, &*said.spec.name), verdict);
+        }
+        if family.len() > 1 {
+            self.note(name, family, &resolved, counts);
+        }
+    }
+
+    /// Remembers which forms there are of a task.
+    fn note(&mut self, name: &str, family: &[Said<'_>], resolved: &[Arc<Spec>], counts: Form) {
+        let forms = &mut self.settled.forms;
+        for said in family {
+            let key = || (name.to_owned(), said.file.to_owned());
+            let newer: Vec<_> = family.iter().filter(|other| other.form > said.form).collect();
+            if !newer.is_empty() {
+                forms.newer.insert(key(), newer.iter().map(|of| (of.file.to_owned(), of.form)).collect());
+            }
+            if said.form == counts {
+                let others = family.iter().zip(resolved).filter(|(other, _)| other.form != counts);
+                let owned = |(other, spec): (&Said<'_>, &Arc<Spec>)| Owned {
+                    spec: Arc::clone(spec),
+                    file: other.file.into(),
+                };
+                forms.others.insert(key(), others.map(owned).collect());
+            }
+        }
+    }
+
+    /// A task with the addresses of its pools, and with everything that it asks for in vain.
+    fn with_what_it_lacks(&self, said: &Said<'_>, before: Option<&Arc<Spec>>) -> Arc<Spec> {
+        let mut spec = resolved(said.spec, self.pools, before);
+        let other = self.lacks_other(said);
+        if !other.is_empty() {
+            Arc::make_mut(&mut spec).unmet.extend(other);
+        }
+        spec
+    }
+
+    /// What it asks for in vain, pools apart.
+    fn lacks_other(&self, Said { file, form, spec, .. }: &Said<'_>) -> Vec<Problem> {
+        let mut lacks = Vec::new();
+        if *form != Form::V1 && self.sources.refuse_older {
+            let (place, how) = (spec.place.clone(), self.sources.how_to_migrate(file, *form));
+            let message = format!("this is {form}, and --no-convert was given; run {how}");
+            lacks.push(Problem { place, message });
+        }
+        if let Some(Err(error)) =
+            self.sources.roots.as_ref().map(|roots| roots.allow(&spec.name, &spec.file.path))
+        {
+            lacks.push(Problem { place: spec.path_place.clone(), message: error.to_string() });
+        }
+        lacks
+    }
+}
+
 /// A task with the addresses of the pools that it names, and with the names that nobody defines.
-fn resolved(spec: &Arc<Spec>, pools: &Pools, before: impl Fn() -> Option<Arc<Spec>>) -> Arc<Spec> {
+fn resolved(spec: &Arc<Spec>, pools: &Pools, before: Option<&Arc<Spec>>) -> Arc<Spec> {
     if !spec.filter.names_pools() {
         return Arc::clone(spec);
     }
     let mut resolved = Spec::clone(spec);
-    let before = before();
-    let before = before.as_ref().map(|before| &*before.filter);
+    let before = before.map(|before| &*before.filter);
     resolved.unmet = Arc::make_mut(&mut resolved.filter).resolve(pools, before);
     Arc::new(resolved)
 }
@@ -100,17 +262,33 @@ fn deletable(newer: Form) -> String {
     )
 }
 
-/// Says it for a task of a file; `is_valid`: what is in force is what stands in the file now.
+/// Says it for a task of a file; `is_valid`: what is in force is what stands in the file now. `bad`: the file that
+/// migrating would write is there, and not valid.
 pub(super) fn origin(
     file: &Path,
     content: &Content,
     is_valid: bool,
-    twins: &[Twin],
+    FormsOf { twins, newer }: FormsOf<'_>,
+    bad: Option<&Path>,
     sources: &Sources,
 ) -> Origin {
     let form = content.form;
     let mut parts = Vec::new();
-    if form != Form::V1 {
+    if let Some((newer, its)) = newer.first() {
+        parts.push(format!(
+            "converted from {form} when it was read; {} says it in {its} and is refused: correct that, and it counts; keep {} \
+             until then",
+            newer.display(),
+            file.display()
+        ));
+    } else if let (true, Some(bad)) = (form != Form::V1, bad) {
+        parts.push(format!(
+            "converted from {form} when it was read; {} beside it is not valid: correct that (or move it away and migrate \
+             again), and keep {} until then",
+            bad.display(),
+            file.display()
+        ));
+    } else if form != Form::V1 {
         let first = if is_valid { "" } else { "once its errors are corrected, " };
         parts.push(format!(
             "converted from {form} when it was read; {first}{} writes {} beside it; with that in place, {}",

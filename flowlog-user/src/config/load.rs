@@ -77,14 +77,15 @@ pub fn load(sources: impl Into<Sources>) -> Result<Loaded, Error> {
         }
     }
     let pools = pools(&contents, &mut problems);
-    let files = contents.iter().map(|(file, content, _)| (file.as_path(), content));
-    let settled = settle(files, &sources, &pools.pools, |_, _| None);
+    let files = contents.iter().map(|(file, content, is_valid)| (file.as_path(), content, *is_valid));
+    let settled = settle(files, &sources, &pools.pools, |_| None);
     problems.warnings.extend(settled.warnings);
+    problems.errors.extend(settled.refused.into_iter().flat_map(|(_, problems)| problems));
     let (mut specs, mut origins) = (Vec::new(), BTreeMap::new());
     for ((file, content, is_valid), (_, kept)) in contents.iter().zip(&settled.specs) {
         for spec in kept {
-            let twins = settled.twins.get(&spec.name).map_or(&[][..], Vec::as_slice);
-            let origin = || origin(file, content, *is_valid, twins, &sources);
+            let forms = settled.forms.of(&spec.name, file);
+            let origin = || origin(file, content, *is_valid, forms, None, &sources);
             origins.entry(spec.name.clone()).or_insert_with(origin);
             specs.push(Spec::clone(spec));
         }

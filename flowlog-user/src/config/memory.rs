@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::held;
+use super::news::News;
 use super::versions::Form;
-use super::{News, held};
 use crate::limits::CONFIG_BYTES_MAX;
 use crate::task::Spec;
 use crate::tree::{Place, Problem};

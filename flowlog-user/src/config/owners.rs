@@ -9,91 +9,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::diff::{Decision, Owned, Tasks, decide};
+use super::diff::{Owned, Tasks, decide};
 use super::document::{self, Content};
 use super::files::{self, NoText};
-use super::forms::{Origin, origin, settle};
+use super::forms::{Forms, Origin, origin, settle};
 use super::memory::{Hash, Memory, Unwritten};
+use super::news::{Look, News};
 use super::pools::{Joined, join};
-use super::versions::{Form, Twin, newest};
+use super::versions::{Form, migrated, newest};
 use super::{Error, Sources};
 use crate::limits::CONFIG_GONE_MS;
 use crate::task::{Claims, Spec};
 use crate::tree::{Place, Problem, Problems};
 use crate::write::StateDir;
-
-/// Something about a file that was not so at the look before.
-#[derive(Clone, Debug)]
-pub enum News {
-    /// Its text is new and valid.
-    Accepted {
-        /// The file.
-        file: PathBuf,
-        /// SHA-256 of its text.
-        hash: Hash,
-        /// What is allowed but probably not meant.
-        warnings: Vec<Problem>,
-    },
-    /// It is not valid or cannot be read; what it held stays as it was.
-    Rejected {
-        /// The file, or the folder.
-        file: PathBuf,
-        /// SHA-256 of its text, where that could be read.
-        hash: Option<Hash>,
-        /// Everything that is wrong with it.
-        problems: Vec<Problem>,
-    },
-    /// It has an older form and was converted, for the first time with this text.
-    Converted {
-        /// The file.
-        file: PathBuf,
-        /// Its form.
-        form: Form,
-        /// SHA-256 of its text.
-        hash: Hash,
-    },
-    /// It is bad at the start; the text that was accepted last is used instead.
-    Restored {
-        /// The file.
-        file: PathBuf,
-        /// SHA-256 of the text that is used.
-        hash: Hash,
-    },
-    /// It is not there any more.
-    Gone {
-        /// The file.
-        file: PathBuf,
-    },
-    /// A pool is not defined any more.
-    PoolGone {
-        /// Its name.
-        name: Box<str>,
-        /// Where it was defined.
-        file: PathBuf,
-        /// Tasks that name it and go on with the addresses that it had.
-        tasks: Vec<String>,
-    },
-    /// What several files say together: allowed, and worth knowing.
-    Noticed {
-        /// The file.
-        file: PathBuf,
-        /// What.
-        warnings: Vec<Problem>,
-        /// What of it is not in force.
-        refused: Vec<Problem>,
-    },
-}
-
-/// What a look at the files has shown.
-#[derive(Debug, Default)]
-pub struct Look {
-    /// What is new, in byte order of files.
-    pub news: Vec<News>,
-    /// The tasks from now on; `None` when no file has changed.
-    pub decision: Option<Decision>,
-    /// A file seems to be gone; look again after [`CONFIG_GONE_MS`].
-    pub again: bool,
-}
 
 /// What is known of a file.
 #[derive(Debug, Default)]
@@ -119,8 +47,8 @@ pub struct Config {
     joined: Joined,
     /// At a start: tasks that name pools, as they were in force before.
     held: HashMap<String, Owned>,
-    /// By task: older forms that do not count.
-    twins: BTreeMap<String, Vec<Twin>>,
+    /// Of tasks that stand in several forms.
+    forms: Forms,
     /// What was asked for at the last decision and not given, and what was told of pools.
     refused: Vec<(Owned, Vec<Problem>)>,
     noticed: BTreeMap<PathBuf, (Vec<Problem>, Vec<Problem>)>,
@@ -138,7 +66,7 @@ impl Config {
             tasks: Tasks::new(),
             joined: Joined::default(),
             held: HashMap::new(),
-            twins: BTreeMap::new(),
+            forms: Forms::default(),
             refused: Vec::new(),
             noticed: BTreeMap::new(),
         }
@@ -229,37 +157,78 @@ impl Config {
         });
         let pools = join(pools, &self.joined);
         let before = std::mem::replace(&mut self.joined, pools);
+        self.follow();
         let files = self.files.iter().filter_map(|(file, known)| {
-            known.accepted.as_ref().map(|(_, content)| (file.as_path(), content))
+            known.accepted.as_ref().map(|(_, content)| (file.as_path(), content, true))
         });
-        let in_force = |file: &Path, name: &str| {
-            let owned = self.tasks.get(name).or_else(|| self.held.get(name));
-            owned.filter(|owned| *owned.file == *file).map(|owned| Arc::clone(&owned.spec))
+        let in_force = |name: &str| {
+            let runs = self.tasks.get(name).map(|owned| (owned, true));
+            runs.or_else(|| self.held.get(name).map(|owned| (owned, false)))
         };
         let settled = settle(files, &self.sources, &self.joined.pools, in_force);
-        for (file, name) in &settled.without_pools {
+        for name in &settled.without_pools {
             // What was in force before the start stays so.
-            if let Some(held) = self.held.get(name).filter(|held| *held.file == **file) {
+            if let Some(held) = self.held.get(name) {
                 self.tasks.entry(name.clone()).or_insert_with(|| held.clone());
             }
         }
-        self.twins = settled.twins;
         self.notice(&settled.warnings, &mut look.news);
-        let decision = decide(&settled.specs.into_iter().collect(), &self.tasks);
+        let mut decision = decide(&settled.specs.into_iter().collect(), &settled.forms.others, &self.tasks);
+        decision.refused.extend(settled.refused);
+        self.forms = settled.forms;
         self.tasks = decision.tasks.clone();
         self.refused.clone_from(&decision.refused);
         self.tell_gone(&before, &mut look.news);
+        for news in &mut look.news {
+            if let News::Converted { file, counts, .. } = news {
+                *counts = self.tasks.values().any(|owned| *owned.file == **file);
+            }
+        }
         self.hold();
         look.decision = Some(decision);
     }
 
-    /// Says which pools are not there any more.
+    /// What is in force of a task whose file says nothing of it any more goes with it into the file that does, and names the
+    /// same filePath: somebody has renamed it.
+    fn follow(&mut self) {
+        let mut said: HashMap<&str, Vec<(&Path, Form, &Spec)>> = HashMap::new();
+        for (file, known) in &self.files {
+            let content = known.accepted.iter().map(|(_, content)| content);
+            for (form, spec) in content.flat_map(|of| of.tasks.iter().map(|spec| (of.form, spec))) {
+                said.entry(&spec.name).or_default().push((file, form, spec));
+            }
+        }
+        for owned in self.tasks.values_mut().chain(self.held.values_mut()) {
+            let all = said.get(&*owned.spec.name).map_or(&[][..], Vec::as_slice);
+            let is_unknown = self.files.get(&*owned.file).is_some_and(|known| known.accepted.is_none());
+            let is_unreachable = self.unreachable.keys().any(|path| owned.file.starts_with(path));
+            if is_unknown || is_unreachable || all.iter().any(|(file, ..)| **file == *owned.file) {
+                continue;
+            }
+            let heirs = all.iter().rev().filter(|(.., spec)| spec.file.path == owned.spec.file.path);
+            if let Some((file, ..)) = heirs.max_by_key(|(_, form, _)| *form) {
+                owned.file = (*file).into();
+            }
+        }
+    }
+
+    /// Says which pools are not there any more, or in an older version only.
     fn tell_gone(&self, before: &Joined, news: &mut Vec<News>) {
+        let naming = |name: &str| -> Vec<String> {
+            let named = self.tasks.values().filter(|owned| owned.spec.filter.names_pool(name));
+            named.map(|owned| owned.spec.name.clone()).collect()
+        };
+        for (name, file, what) in self.joined.older_than(before) {
+            news.push(News::PoolOlder {
+                name: name.into(),
+                file: file.to_owned(),
+                what,
+                tasks: naming(name),
+            });
+        }
         let gone = before.defined.iter().filter(|(name, _)| !self.joined.defined.contains_key(*name));
         for (name, (file, _)) in gone {
-            let names_it = |owned: &&Owned| owned.spec.filter.names_pool(name);
-            let tasks = self.tasks.values().filter(names_it).map(|owned| owned.spec.name.clone()).collect();
-            news.push(News::PoolGone { name: name.clone(), file: file.clone(), tasks });
+            news.push(News::PoolGone { name: name.clone(), file: file.clone(), tasks: naming(name) });
         }
     }
 
@@ -329,7 +298,7 @@ impl Config {
                 let (form, folder) = (content.form, self.sources.folder());
                 let older = form != Form::V1 && !self.sources.refuse_older;
                 if older && self.memory.converts(file, form, hash, || newest(file, &text, form, folder)) {
-                    news.push(News::Converted { file: file.to_owned(), form, hash });
+                    news.push(News::Converted { file: file.to_owned(), form, hash, counts: true });
                 } else if !older {
                     self.memory.forget_mark(file);
                 }
@@ -374,8 +343,11 @@ impl Config {
     pub fn origin(&self, task: &str, file: &Path) -> Option<Origin> {
         let known = self.files.get(file)?;
         let (_, content) = known.accepted.as_ref()?;
-        let twins = self.twins.get(task).map_or(&[][..], Vec::as_slice);
-        Some(origin(file, content, known.rejected.is_none(), twins, &self.sources))
+        let beside = migrated(file, Form::V1);
+        let bad =
+            self.files.get(&beside).filter(|known| known.rejected.is_some() && known.accepted.is_none());
+        let bad = bad.map(|_| beside.as_path());
+        Some(origin(file, content, known.rejected.is_none(), self.forms.of(task, file), bad, &self.sources))
     }
 
     /// The arguments of the command that makes a file of an older form into one of the newest.
@@ -387,7 +359,9 @@ impl Config {
     /// Why a task's newest version is not in force although its file is good.
     #[must_use]
     pub fn refused(&self, task: &str, file: &Path) -> Option<&[Problem]> {
-        let of = |(owned, _): &&(Owned, _)| owned.spec.name == task && *owned.file == *file;
+        let of = |(owned, _): &&(Owned, _)| {
+            owned.spec.name == task && (*owned.file == *file || self.forms.are_one(task, &owned.file, file))
+        };
         self.refused.iter().find(of).map(|(_, problems)| problems.as_slice())
     }
 

@@ -39,9 +39,12 @@ pub(super) fn is_list(document: &Tree) -> bool {
 fn belongs(item: &Tree, problems: &mut Problems) -> bool {
     let belongs = pools::is_one(item) || is_draft(item);
     if !belongs {
-        let found = kind(item).map_or_else(|| "nothing".to_owned(), |kind| format!("`{kind}`"));
         let kinds = [pools::KINDS.as_slice(), &["FlowLog"]].concat().join(", ");
-        problems.error(&item.place, format!("expected one of the kinds {kinds}, found {found}; remove it"));
+        let message = match kind(item) {
+            Some(kind) => format!("expected one of the kinds {kinds}, found `{kind}`; remove it"),
+            None => format!("apiVersion and kind are missing; write into each item which of {kinds} it is"),
+        };
+        problems.error(&item.place, message);
     }
     belongs
 }

@@ -1,8 +1,10 @@
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::document::Holds;
 use super::files;
 use super::versions::{DEFAULT_FOLDER, Form};
+use crate::write::Roots;
 
 /// Where tasks and pools come from.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,8 @@ pub struct Sources {
     pub refuse_older: bool,
     /// Where tasks write whose form cannot say it [default: `/var/log/flowlog`].
     pub log_root: Option<PathBuf>,
+    /// Below which folders tasks may write; without it that is not looked at.
+    pub roots: Option<Arc<Roots>>,
 }
 
 impl Sources {

@@ -48,9 +48,13 @@ impl InPools {
             let (negated, rest) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
             let (name, part) = rest.split_once('=').map_or((rest, None), |(name, part)| (name, Some(part)));
             if !is_pool_name(name) || part.is_some_and(|part| part != "reserved") {
+                let small = text.to_lowercase();
+                let is_meant = small != text
+                    && is_pool_name(small.trim_start_matches('!').trim_end_matches("=reserved"));
+                let meant = if is_meant { format!("; did you mean `{small}`?") } else { String::new() };
                 let message = format!(
                     "`{text}` names no pool; expected a name like \"green\", \"green=reserved\" for its reserved part, or \
-                     \"!green\" for what is not in it"
+                     \"!green\" for what is not in it{meant}"
                 );
                 problems.error(&item.place, message);
                 return None;

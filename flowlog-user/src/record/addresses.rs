@@ -71,6 +71,17 @@ impl AddressSet {
         }
     }
 
+    /// How many addresses are in it; at most `u128::MAX`.
+    #[must_use]
+    pub fn len(&self) -> u128 {
+        let number = |address| match address {
+            IpAddr::V4(address) => u128::from(address.to_bits()),
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let lengths = self.ranges().map(|(first, last)| (number(last) - number(first)).saturating_add(1));
+        lengths.fold(0, u128::saturating_add)
+    }
+
     /// Whether nothing is in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -60,8 +60,12 @@ impl Audit {
                 self.line("file_rejected", cause, file, *hash, &[("problems", list(problems))]);
             }
             News::Restored { file, hash } => self.line("file_restored", cause, file, Some(*hash), &[]),
-            News::Converted { file, form, hash } => {
-                let more = [("form", form.name().into()), ("to", Form::V1.name().into())];
+            News::Converted { file, form, hash, counts } => {
+                let more = [
+                    ("form", form.name().into()),
+                    ("to", Form::V1.name().into()),
+                    ("counts", (*counts).into()),
+                ];
                 self.line("file_converted", cause, file, Some(*hash), &more);
             }
             News::Noticed { file, warnings, refused } => {
@@ -69,6 +73,14 @@ impl Audit {
                 self.line("file_noticed", cause, file, None, &more);
             }
             News::Gone { file } => self.line("file_gone", cause, file, None, &[]),
+            News::PoolOlder { name, file, what, tasks } => {
+                let more = [
+                    ("pool", Value::from(&**name)),
+                    ("what", what.as_str().into()),
+                    ("tasks", tasks.clone().into()),
+                ];
+                self.line("pool_older", cause, file, None, &more);
+            }
             News::PoolGone { name, file, tasks } => {
                 let more = [("pool", Value::from(&**name)), ("tasks", tasks.clone().into())];
                 self.line("pool_removed", cause, file, None, &more);

@@ -56,20 +56,35 @@ impl Roots {
         self.listings.forget();
     }
 
-    /// The folder of a file, created where it is missing (0750), and the file's name in it.
-    pub(super) fn folder(&self, task: &str, path: &Path) -> Result<(Folder, String), Error> {
+    /// Whether a task may write to this path, as far as the path itself says.
+    ///
+    /// # Errors
+    /// It is not below a root, or names none.
+    pub fn allow(&self, task: &str, path: &Path) -> Result<(), Error> {
+        self.find(task, path).map(drop)
+    }
+
+    /// An absolute path, which part of it is below a root, and that root.
+    fn find(&self, task: &str, path: &Path) -> Result<(PathBuf, PathBuf, &(PathBuf, OwnedFd)), Error> {
         let outside = || Error::OutsideRoots { task: task.into(), path: path.into(), roots: self.list() };
         let absolute = std::path::absolute(fill(path, task, Some(&self.node))).map_err(|_| outside())?;
         // The longest root is the nearest one.
-        let (rest, root_path, root) = self
+        let (rest, root) = self
             .dirs
             .iter()
-            .filter_map(|(root, fd)| Some((absolute.strip_prefix(root).ok()?, root, fd)))
-            .min_by_key(|(rest, ..)| rest.components().count())
+            .filter_map(|root| Some((absolute.strip_prefix(&root.0).ok()?.to_owned(), root)))
+            .min_by_key(|(rest, _)| rest.components().count())
             .ok_or_else(outside)?;
-        if rest.components().any(|part| !matches!(part, Component::Normal(_))) {
+        if rest.components().any(|part| !matches!(part, Component::Normal(_))) || rest.file_name().is_none() {
             return Err(outside());
         }
+        Ok((absolute, rest, root))
+    }
+
+    /// The folder of a file, created where it is missing (0750), and the file's name in it.
+    pub(super) fn folder(&self, task: &str, path: &Path) -> Result<(Folder, String), Error> {
+        let outside = || Error::OutsideRoots { task: task.into(), path: path.into(), roots: self.list() };
+        let (absolute, rest, (root_path, root)) = self.find(task, path)?;
         let name = rest.file_name().and_then(|name| name.to_str()).ok_or_else(outside)?;
         let parent = rest.parent().unwrap_or(Path::new(""));
         let at = absolute.parent().unwrap_or(Path::new("/")).to_path_buf();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ranges::range_shown;
 use super::{Defined, PoolForm};
 use crate::limits::POOL_BLOCKS_MAX;
-use crate::record::{Overlap, Pools};
+use crate::record::{AddressSet, Overlap, Pools};
 use crate::tree::Problem;
 
 /// The pools of all files.
@@ -106,6 +106,32 @@ impl Joined {
                 format!("pool `{name}` is defined at {spot} already; choose another name or remove one");
             self.refused.push(Problem { place, message });
         }
+    }
+
+    /// Pools of which an older version counts than did before: name, file, and what is different.
+    pub(in crate::config) fn older_than<'a>(
+        &'a self,
+        before: &'a Self,
+    ) -> impl Iterator<Item = (&'a str, &'a Path, String)> {
+        self.defined.iter().filter_map(|(name, (file, now))| {
+            let (_, old) = before.defined.get(name)?;
+            let is_older = old.form.is_ciliums() && now.form.is_ciliums() && now.form < old.form;
+            let sets = |of: &Self| of.pools.addresses(name).map(|sets| sets.map(Clone::clone));
+            let ([old_open, old_reserved], [open, reserved]) = (sets(before)?, sets(self)?);
+            let (had, has) =
+                (AddressSet::union([&old_open, &old_reserved]), AddressSet::union([&open, &reserved]));
+            let all = AddressSet::union([&had, &has]).len();
+            let what = format!(
+                "{} counts instead of {}: {} addresses more, {} fewer, {} reserved instead of {}",
+                now.form,
+                old.form,
+                all.saturating_sub(had.len()),
+                all.saturating_sub(has.len()),
+                reserved.len(),
+                old_reserved.len()
+            );
+            is_older.then_some((&**name, file.as_path(), what))
+        })
     }
 
     fn overlaps(&mut self) {

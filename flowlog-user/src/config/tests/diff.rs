@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::config::document::{self, Holds};
 use crate::config::versions::DEFAULT_FOLDER;
-use crate::config::{Decision, Tasks, decide};
+use crate::config::{Decision, Others, Tasks, decide as decide_among};
 use crate::task::Spec;
 use crate::tree::Problems;
 
@@ -33,6 +33,11 @@ fn files(written: Written<'_>) -> BTreeMap<PathBuf, Vec<Arc<Spec>>> {
         (PathBuf::from(file), content.tasks)
     };
     written.iter().map(read).collect()
+}
+
+/// Where each task stands in one form.
+fn decide(files: &BTreeMap<PathBuf, Vec<Arc<Spec>>>, now: &Tasks) -> Decision {
+    decide_among(files, &Others::new(), now)
 }
 
 fn shown(tasks: &Tasks) -> Vec<String> {

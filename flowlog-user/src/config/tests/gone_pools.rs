@@ -12,7 +12,7 @@ use crate::tree::{Problem, Shape};
 use crate::write::StateDir;
 
 /// A daemon's configuration that has started, and everything of it that was to be kept is.
-fn start(tasks: &Path, state: &Path, refuse_older: bool) -> (Config, Vec<News>) {
+pub(super) fn start(tasks: &Path, state: &Path, refuse_older: bool) -> (Config, Vec<News>) {
     let state = Some(Arc::new(StateDir::open(state).unwrap()));
     let sources = Sources { refuse_older, ..Sources::from(vec![tasks.to_owned()]) };
     let mut config = Config::new(sources, state);
@@ -21,12 +21,12 @@ fn start(tasks: &Path, state: &Path, refuse_older: bool) -> (Config, Vec<News>) 
     (config, news)
 }
 
-fn refused(config: &Config) -> String {
+pub(super) fn refused(config: &Config) -> String {
     config.wrong().join("\n")
 }
 
 /// Goes on looking until what is gone is taken for gone.
-fn look(config: &mut Config) {
+pub(super) fn look(config: &mut Config) {
     config.look(2, false);
     config.look(2 + CONFIG_GONE_MS * 1_000_000, false);
     config.unwritten().write().unwrap();

@@ -161,7 +161,7 @@ fn what_is_no_known_version_is_refused_with_those_that_are() {
     let known = "this flowlog knows flowlog.io/v1, flowlog.io/v1alpha1, and Hubble's form, which has neither apiVersion nor kind";
     for (text, expected) in [
         ("apiVersion: flowlog.io/v2\nkind: FlowLogs\nflowLogs: []\n", format!("t.yaml:1:13: apiVersion: unknown version `flowlog.io/v2`; {known}")),
-        ("apiVersion: v1\nkind: ConfigMap\ndata: {}\n", format!("t.yaml:1:13: apiVersion: unknown version `v1`; {known}")),
+        ("apiVersion: v1\nkind: ConfigMap\ndata: {}\n", "t.yaml:1:1: a ConfigMap is no task file; take the text out of its `data` into a file of its own, without the spaces before each line".into()),
         ("apiVersion: flowlog.io/v1\nkind: FlowLog\nspec: {}\n", "t.yaml:2:7: kind: expected `FlowLogs` (or `AddressPool`), found `FlowLog`".into()),
         ("apiVersion: flowlog.io/v1alpha1\nkind: Flow\nspec: {}\n", "t.yaml:2:7: kind: expected `FlowLogs` or `FlowLog`, found `Flow`".into()),
         ("kind: FlowLogs\nflowLogs: []\n", "t.yaml:1:1: apiVersion is missing; add `apiVersion: flowlog.io/v1`".into()),
@@ -193,7 +193,9 @@ fn what_a_form_has_no_place_for_is_not_converted() {
         let problems = convert("t.yaml", own, form, Path::new(DEFAULT_FOLDER), None, None).unwrap_err();
         assert_eq!(
             problems[0].to_string(),
-            format!("{place}: {form} has no place for this; nothing is converted")
+            format!(
+                "{place}: {form} has no place for this, so this file is not converted; convert a copy without it, or stay with the newer form"
+            )
         );
     }
 }

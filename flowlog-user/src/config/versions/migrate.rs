@@ -23,6 +23,8 @@ pub struct Migration {
     pub form: Option<Form>,
     /// What is to become of it.
     pub outcome: Outcome,
+    /// What it says and no other form has a place for.
+    pub lost: Vec<Problem>,
 }
 
 /// What is to become of a file.
@@ -130,6 +132,14 @@ fn content(file: &Path, text: &str, folder: &Path) -> Result<Content, Vec<Proble
     if problems.errors.is_empty() { Ok(content) } else { Err(problems.errors) }
 }
 
+/// What a draft says in its metadata that is lost on the way.
+fn lost(file: &Path, text: &str, folder: &Path) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    document::read(&file.to_string_lossy(), text, Holds::Anything, folder, &mut problems);
+    problems.warnings.retain(|warning| warning.place.path.contains("metadata."));
+    problems.warnings
+}
+
 /// What is known while files are decided about one by one.
 struct Plans<'a> {
     to: Form,
@@ -158,7 +168,11 @@ impl Plans<'_> {
                 self.there.entry(spec.name.clone()).or_insert_with(|| (target.clone(), Arc::clone(spec)));
             }
         }
-        Migration { file: file.clone(), form, outcome }
+        let lost = match (&outcome, form) {
+            (Outcome::Convert { .. }, Some(Form::Draft)) => lost(file, text, self.folder),
+            _ => Vec::new(),
+        };
+        Migration { file: file.clone(), form, outcome, lost }
     }
 
     /// Where else a task of this file is, in a definition that counts.
@@ -194,14 +208,9 @@ impl Plans<'_> {
 
     /// `web.yaml` becomes `web.v1.yaml`, beside it, or `web-2.v1.yaml` where that is another file with other tasks.
     fn target(&self, file: &Path) -> Result<PathBuf, Vec<Problem>> {
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let bare = Form::ALL.iter().find_map(|form| stem.strip_suffix(&format!(".{}", form.name())));
-        let (bare, form) = (bare.unwrap_or(&stem), self.to.name());
-        let extension = file.extension().unwrap_or_default().to_string_lossy();
         let mut number = 1;
         loop {
-            let more = if number > 1 { format!("-{number}") } else { String::new() };
-            let target = file.with_file_name(format!("{bare}{more}.{form}.{extension}"));
+            let target = numbered(file, self.to, number);
             number += 1;
             if self.targets.contains(&target) {
                 continue;
@@ -222,6 +231,24 @@ impl Plans<'_> {
             }
         }
     }
+}
+
+/// The name of a file without the ending that a form has in it.
+pub(in crate::config) fn bare_stem(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let bare = Form::ALL.iter().find_map(|form| stem.strip_suffix(&format!(".{}", form.name())));
+    bare.map_or_else(|| stem.clone(), str::to_owned)
+}
+
+/// What a file in this form is called beside another.
+pub(in crate::config) fn migrated(file: &Path, to: Form) -> PathBuf {
+    numbered(file, to, 1)
+}
+
+fn numbered(file: &Path, to: Form, number: usize) -> PathBuf {
+    let more = if number > 1 { format!("-{number}") } else { String::new() };
+    let extension = file.extension().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!("{}{more}.{}.{extension}", bare_stem(file), to.name()))
 }
 
 fn left_out(old: &Spec, other: &Path, new: &Spec) -> String {

@@ -23,8 +23,8 @@ use std::fmt;
 use crate::tree::{Problems, Tree, Value};
 
 pub use mark::Mark;
-pub(super) use migrate::newest;
 pub use migrate::{Migration, Outcome, migrations};
+pub(super) use migrate::{bare_stem, migrated, newest};
 #[cfg(test)]
 pub(super) use text::convert;
 pub(super) use tree::DEFAULT_FOLDER;
@@ -84,6 +84,14 @@ impl Form {
             (None, None) => return Some(Self::Hubble),
             (version, kind) => (version, kind),
         };
+        if let (Some(Tree { value: Value::Scalar { text, .. }, .. }), Some(_)) = (kind, get("data"))
+            && text == "ConfigMap"
+        {
+            let message = "a ConfigMap is no task file; take the text out of its `data` into a file of its own, without the spaces \
+                           before each line";
+            problems.error(&document.place, message);
+            return None;
+        }
         let errors = problems.errors.len();
         let known = format!(
             "this flowlog knows {V1}, {V1ALPHA1}, and Hubble's form, which has neither apiVersion nor kind"

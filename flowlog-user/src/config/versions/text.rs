@@ -123,7 +123,9 @@ fn fits(newest: Option<&Tree>, to: Form, folder: &Path, problems: &mut Problems)
                 Form::Draft => fits_draft(task, entry, folder),
             };
             if !fits {
-                let message = format!("{to} has no place for this; nothing is converted");
+                let message = format!(
+                    "{to} has no place for this, so this file is not converted; convert a copy without it, or stay with the newer form"
+                );
                 problems.error(&entry.place, message);
             }
         }

@@ -91,6 +91,7 @@ fn task(document: &Tree, folder: &Path, problems: &mut Problems) -> Option<Tree>
         problems.error(&document.place, "metadata.name is required; add one");
         return None;
     };
+    left_out(document, problems);
     let text = name.value.text(problems)?;
     let spec = fields.get("spec");
     let place = spec.map_or(&document.place, |spec| &spec.place).clone();
@@ -104,6 +105,35 @@ fn task(document: &Tree, folder: &Path, problems: &mut Problems) -> Option<Tree>
         }
     }
     Some(Tree { place, value: Value::Map(entries) })
+}
+
+/// Where the annotation stands that `kubectl apply` makes of the whole resource.
+const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Warns of what somebody has written into `metadata` and a task has no place for.
+fn left_out(document: &Tree, problems: &mut Problems) {
+    let inside = |tree: &Tree| match &tree.value {
+        Value::Map(entries) => entries.clone(),
+        _ => Vec::new(),
+    };
+    let metadata = inside(document).into_iter().find(|entry| entry.key == "metadata");
+    for entry in metadata.iter().flat_map(|metadata| inside(&metadata.value)) {
+        let says = match (entry.key.as_str(), &entry.value.value) {
+            ("labels" | "annotations", _) => inside(&entry.value).iter().any(|entry| entry.key != APPLIED),
+            ("namespace", Value::Scalar { text, .. }) => text != "default",
+            _ => false,
+        };
+        if says {
+            let what = match entry.key.as_str() {
+                "namespace" => "tasks have no namespaces: of one name there is one task, whatever this says",
+                _ => {
+                    "a task has no place for this; what matters of it can stand under `team` and `description`"
+                }
+            };
+            let message = format!("{what}; it is left out when this is made into {V1}");
+            problems.warning(&entry.place, message);
+        }
+    }
 }
 
 /// The key of v1 for one of the draft.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::Form;
+use crate::config::normal;
 use crate::task::Spec;
 use crate::tree::Problem;
 use crate::write::Definition;
@@ -12,6 +13,8 @@ use crate::write::Definition;
 /// An older form of a task that is there in a newer one too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::config) struct Twin {
+    /// The task.
+    pub(in crate::config) task: String,
     /// The older file.
     pub(in crate::config) file: PathBuf,
     /// Its form.
@@ -42,7 +45,7 @@ impl Twin {
                 newer.place.spot()
             ),
         });
-        Self { file, form, difference, warning, needed_for: Vec::new() }
+        Self { task: older.name.clone(), file, form, difference, warning, needed_for: Vec::new() }
     }
 }
 
@@ -59,12 +62,19 @@ pub(in crate::config) fn same(one: &Spec, other: &Spec) -> bool {
 /// Characters of a value that are shown.
 const CHARS_MAX: usize = 200;
 
-/// What two tasks do not agree about, key by key as they were written.
+/// What two tasks do not agree about, key by key.
 pub(in crate::config) fn difference(older: &Spec, newer: &Spec) -> String {
     let keys = |spec: &Spec| -> Map<String, Value> {
         serde_json::from_str(&spec.file.definition.0).unwrap_or_default()
     };
-    let (old, new) = (keys(older), keys(newer));
+    // By the proper names, without what is no difference: spellings, and what is the same when it is left out.
+    let normal = |spec: &Spec| -> Map<String, Value> {
+        normal(spec).into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    };
+    let (mut old, mut new) = (normal(older), normal(newer));
+    if old == new {
+        (old, new) = (keys(older), keys(newer));
+    }
     let mut all: Vec<&String> = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key))).collect();
     all.retain(|key| old.get(*key) != new.get(*key));
     let shown = |value: Option<&Value>| match value {
