@@ -172,7 +172,9 @@ fn the_first_record_is_on_disk_within_two_seconds_and_idling_costs_next_to_nothi
     let ticks = cpu_ticks(pid)? - before;
     // 100 ticks a second: half a percent of ten seconds is 5 ticks.
     println!("first record after {took:?}; idle: {kib} KiB resident, {ticks} ticks of CPU in {idle:?}");
-    ensure!(kib < 64 << 10, "{kib} KiB resident");
+    // A debug build's own code is 80 MB long, of which more is resident than of the 20 MB that are shipped.
+    let limit = if cfg!(debug_assertions) { 80 } else { 64 };
+    ensure!(kib < limit << 10, "{kib} KiB resident");
     ensure!(ticks <= 5, "{ticks} ticks in {idle:?}");
     daemon.stop()?.check()
 }

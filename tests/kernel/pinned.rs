@@ -18,6 +18,7 @@ use flowlog_tests::records::{Record, files, zstdcat};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::lifecycle::until;
 use crate::end_to_end::tasks;
 
 /// Every report becomes a record at once.
@@ -278,6 +279,8 @@ fn tables_of_another_layout_are_said_to_be_lost_and_replaced() -> Result<()> {
     )?;
     let said = daemon.wait_for("tables of another version")?;
     ensure!(said.contains(&format!(":{there}")) || said.contains(&format!(": {there}")), "{there}: {said}");
+    // It is said first, and done then.
+    until("the old tables' end", || Ok(!other.exists()))?;
     ensure!(!other.exists() && tables.exists(), "{:?}", files(&netns)?);
     let before: u64 = datagrams(&lines(&bench.logs())?).values().sum();
     let sent = Traffic::start(&bench.pair);

@@ -183,7 +183,9 @@ impl Connections {
                 }
                 if moving && now.packets > kept.packets {
                     let interval = kept.pass(now, number, cadence);
-                    moved.extend(interval.and_then(|one| build(report, at, &one, clock)));
+                    if let Some(flow) = interval.and_then(|one| build(report, at, &one, clock)) {
+                        self.divided.part(flow, at, moved);
+                    }
                 }
             }
         }

@@ -79,21 +79,23 @@ impl Divided {
             self.marks.remove(&flow.connection);
         }
         // A mark at which nothing was pending divides nothing.
-        let mut mine = mine.into_iter().filter(|mark| mark.packets > before).peekable();
-        let Some(first) = mine.peek() else { return out.push(flow) };
-        divided.push(Flow { joined: Joined { from: 0, before: first.change }, ..flow });
-        while let Some(mark) = mine.next() {
-            let until = mine.peek().map_or(u32::MAX, |next| next.change);
-            let packets = flow.packets_total.saturating_sub(mark.packets);
-            let bytes = flow.bytes_total.saturating_sub(mark.bytes);
-            // Nothing is written that says nothing new, but for an end.
-            if packets > 0 || flow.event == Event::End {
-                let joined = Joined { from: mark.change, before: until };
-                // Which packet was the first after that is not known.
-                let first_seen_ns = flow.first_seen_ns.max(mark.after_ns).min(flow.last_seen_ns);
-                divided.push(Flow { joined, packets, bytes, first_seen_ns, ..flow });
-            }
+        let mine: Vec<_> = mine.into_iter().filter(|mark| mark.packets > before).collect();
+        if mine.is_empty() {
+            return out.push(flow);
         }
+        // Nothing is written that says nothing new, but for an end.
+        split(&flow, &mine, divided, |packets| packets > 0 || flow.event == Event::End);
+    }
+
+    /// The same of a record that some of the tasks get before the others do: the marks stay.
+    pub(super) fn part(&self, flow: Flow, direction: usize, divided: &mut Vec<Flow>) {
+        let before = flow.packets_total.saturating_sub(flow.packets);
+        let marks = self.marks.get(&flow.connection).into_iter().flatten();
+        let concerns = |mark: &&Mark| {
+            mark.cadence == flow.cadence && mark.direction == direction && mark.packets > before
+        };
+        let mine: Vec<_> = marks.filter(concerns).copied().collect();
+        split(&flow, &mine, divided, |packets| packets > 0);
     }
 
     /// The connection is over.
@@ -102,5 +104,21 @@ impl Divided {
             return;
         }
         self.count -= self.marks.remove(&connection).map_or(0, |marks| marks.len());
+    }
+}
+
+/// A record for those who ran before all marks, and for those who joined at each what came after it.
+fn split(flow: &Flow, marks: &[Mark], divided: &mut Vec<Flow>, says: impl Fn(u64) -> bool) {
+    let until = |at: usize| marks.get(at).map_or(u32::MAX, |mark| mark.change);
+    divided.push(Flow { joined: Joined { from: 0, before: until(0) }, ..*flow });
+    for (at, mark) in marks.iter().enumerate() {
+        let packets = flow.packets_total.saturating_sub(mark.packets);
+        let bytes = flow.bytes_total.saturating_sub(mark.bytes);
+        if says(packets) {
+            let joined = Joined { from: mark.change, before: until(at + 1) };
+            // Which packet was the first after that is not known.
+            let first_seen_ns = flow.first_seen_ns.max(mark.after_ns).min(flow.last_seen_ns);
+            divided.push(Flow { joined, packets, bytes, first_seen_ns, ..*flow });
+        }
     }
 }
