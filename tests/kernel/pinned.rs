@@ -18,8 +18,8 @@ use flowlog_tests::records::{Record, files, zstdcat};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::lifecycle::until;
 use crate::end_to_end::tasks;
+use crate::lifecycle::until;
 
 /// Every report becomes a record at once.
 const EVERYTHING: &str = "

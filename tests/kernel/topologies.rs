@@ -351,7 +351,8 @@ fn node_with_vxlan() -> Result<[Netns; 3]> {
         &node,
         &[
             &vxlan("10.9.0.1", "10.9.0.2"),
-            "link add br0 address 02:01:00:00:00:01 type bridge",
+            // With snooping a bridge joins a multicast group and reports it, through the tunnel too.
+            "link add br0 address 02:01:00:00:00:01 type bridge mcast_snooping 0",
             "link set pa master br0",
             "link set vx0 master br0 up",
             "address add 10.1.0.1/24 dev br0",
