@@ -68,6 +68,23 @@ fn verdict_of(path: &Path, bytes: Vec<u8>) -> String {
 }
 
 #[test]
+fn an_altered_header_is_named_and_costs_no_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(NAME);
+    let frames = many(3);
+    let (whole, at) = (indexed(&frames), places(&frames));
+    // But for the first byte, of which half the bits make it a frame of others.
+    for place in at[1] - header("{}").len() + 1..at[1] {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x02;
+        fs::write(&path, bytes).unwrap();
+        let (text, summary) = print(&[&path], Output::Json);
+        assert!(!summary.damage.is_empty() && !verdict(&path).damage.is_empty(), "byte {place}");
+        assert!(lines(0..30).ends_with(&text) || text == lines(0..30), "byte {place}: {}", text.len());
+    }
+}
+
+#[test]
 fn files_that_were_put_together_are_read_whole_by_any_range() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("together.zst");

@@ -8,7 +8,7 @@ use super::input::Input;
 use super::range::TimeRange;
 use crate::record::container::{
     FRAME_HEAD_BYTES_MAX, FRAME_MAGIC, Index, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, TAG_BYTES, TAIL_BYTES,
-    block_head, frame_head, is_header, is_sized, may_be_index, payload_len,
+    block_head, frame_head, header_is_intact, is_sized, may_be_index, payload_len,
 };
 
 /// Bytes of an index that are read at most.
@@ -21,6 +21,8 @@ const HELD_BYTES_MAX: usize = 8 << 20;
 const DOUBTFUL_BYTES: usize = 1;
 const BLOCK_HEAD_BYTES: usize = 3;
 const CHECKSUM_BYTES: u64 = 4;
+const BAD_HEADER: &str =
+    "the file's header is damaged: what it tells of task, node and definition may be altered";
 const DAMAGED: &str =
     "the frame is damaged, so that its records may be altered: they are left out (--doubtful prints them)";
 
@@ -40,6 +42,8 @@ pub(super) struct Frames {
     held: Vec<u8>,
     /// The decoder may have more text without reading on.
     holds_text: bool,
+    /// What was passed last is a header that is not as it was written.
+    header_is_bad: bool,
     /// What was passed last is a whole index.
     indexed: bool,
 }
@@ -73,6 +77,7 @@ impl Frames {
             is_foreign: false,
             held: Vec::new(),
             holds_text: false,
+            header_is_bad: false,
             indexed: false,
         })
     }
@@ -151,6 +156,9 @@ impl Frames {
                     self.lose(input, start, "the length of this skippable frame leads nowhere")?;
                     return Ok(None);
                 }
+                if std::mem::take(&mut self.header_is_bad) {
+                    return Ok(Some(Piece::Damage { from: start, to: end, what: BAD_HEADER, more: true }));
+                }
                 // Of a part that was asked for there is nothing to compare.
                 let index = index.filter(|_| self.wanted.is_none());
                 return Ok(index.map(|index| Piece::Index { at: start, index }));
@@ -171,12 +179,18 @@ impl Frames {
         let payload =
             |frame: &[u8]| frame.get(SKIPPABLE_HEAD_BYTES..).map(<[u8]>::to_vec).unwrap_or_default();
         let begin = payload(input.ready_for(SKIPPABLE_HEAD_BYTES + TAG_BYTES)?);
-        self.has_header |= is_header(&begin);
-        if !may_be_index(&begin) || bytes > INDEX_BYTES_MAX {
+        let is_ours = input.ready().starts_with(&SKIPPABLE_MAGIC);
+        if !is_ours || bytes > INDEX_BYTES_MAX {
             return Ok(None);
         }
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let whole = input.ready_for(bytes)?.get(..bytes).map(payload);
+        if !may_be_index(&begin) {
+            // Nobody else writes frames of this kind: what is none of the two was one of them.
+            self.has_header = true;
+            self.header_is_bad = whole.is_some_and(|whole| header_is_intact(&whole) != Some(true));
+            return Ok(None);
+        }
         let index = whole.and_then(|whole| Index::parse(&whole));
         self.indexed = index.is_some();
         Ok(index)
