@@ -374,7 +374,8 @@ fn who_comes_in_front_later_or_takes_everything_away_is_noticed() -> Result<()> 
             until_blind(&mut live, Some("not first at this hook"), || Ok(()))?;
             drop(other);
             until_blind(&mut live, None, || Ok(()))?;
-            let some = || world.run(&["ping", "-q", "-c", "1", "10.1.1.1"]).map(drop);
+            // The first one may wait for an address in vain.
+            let some = || world.run(&["ping", "-q", "-c", "3", "-i", "0.2", "10.1.1.1"]).map(drop);
             some()?;
             let other = Neighbour::attach(&inside, "port", "other", Verdict::Drop, in_front)?;
             let flood = ["ping", "-q", "-c", "150", "-i", "0", "-W", "0.01", "10.1.1.1"];

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aya::maps::MapInfo;
 use flowlog_abi::{FlowEntry, FlowKey, LAYOUT_ID, names};
@@ -22,6 +23,9 @@ use super::load::with_causes;
 use super::{Error, Options};
 
 /// BPF_FS_MAGIC of linux/magic.h.
+/// How often, and how far apart, a lock is tried that another one holds.
+const LOCK_TRIES: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 const BPF_FS_MAGIC: u32 = 0xcafe_4a11;
 /// Only root may open what is in there.
 const FOLDER_MODE: u32 = 0o700;
@@ -79,7 +83,7 @@ impl Pins {
         make(&folder)?;
         let lock = open(&folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| refused(&folder, &io::Error::from(error)))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        match lock_soon(&lock) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
                 return Err(refused(
@@ -264,4 +268,15 @@ fn differs(name: &str, info: &MapInfo, options: &Options) -> Option<String> {
         "type, key, value and entries are {has:?} instead of {wanted:?}, flags {:#x} instead of {flags:#x}",
         info.map_flags()
     ))
+}
+
+/// Locks, also where one that is just ending, or a process that it has just forked, holds the lock a moment longer.
+fn lock_soon(file: &OwnedFd) -> rustix::io::Result<()> {
+    for _ in 0..LOCK_TRIES {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
+            locked => return locked,
+        }
+    }
+    Err(Errno::WOULDBLOCK)
 }
