@@ -7,6 +7,7 @@ pub mod capture;
 pub mod corpus;
 pub mod daemon;
 pub mod drops;
+pub mod generated;
 pub mod guest;
 pub mod http;
 pub mod loaded;
