@@ -8,6 +8,7 @@ pub mod corpus;
 pub mod daemon;
 pub mod drops;
 pub mod flood;
+pub mod generated;
 pub mod guest;
 pub mod http;
 pub mod loaded;

@@ -5,6 +5,7 @@
  *                                               standard input as one frame into a tap device with a vnet header
  *   wire tun NAME                               standard input as one packet into a tun device
  *   wire raw NAME                               standard input as one frame out of an interface, tags and all
+ *   wire frames NAME                            the same for many, each behind its length in two bytes, big end first
  *   wire flood MILLISECONDS CPU MASK            standard input as one frame that comes in at lo again and again, with the
  *                                               bits of MASK at random in a UDP source port; says how often, in how
  *                                               many nanoseconds, and in how many of the CPU's
@@ -111,19 +112,26 @@ static int tun(const char *name)
 	return 0;
 }
 
-static int raw(const char *name)
+static int raw(const char *name, int many)
 {
 	struct sockaddr_ll to = { .sll_family = AF_PACKET };
 	struct ifreq request = { 0 };
-	size_t length = input(buffer);
+	size_t length = input(buffer), size = length;
+	const char *at = buffer, *end = buffer + length;
 	int fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
 
 	strncpy(request.ifr_name, name, IFNAMSIZ - 1);
 	if (fd < 0 || ioctl(fd, SIOCGIFINDEX, &request))
 		return fail("SIOCGIFINDEX");
 	to.sll_ifindex = request.ifr_ifindex;
-	if (sendto(fd, buffer, length, 0, (void *)&to, sizeof(to)) != (ssize_t)length)
-		return fail("sendto");
+	for (; at < end; at += size) {
+		if (many) {
+			size = (unsigned char)at[0] << 8 | (unsigned char)at[1];
+			at += 2;
+		}
+		if (sendto(fd, at, size, 0, (void *)&to, sizeof(to)) != (ssize_t)size)
+			return fail("sendto");
+	}
 	return 0;
 }
 
@@ -226,7 +234,9 @@ int main(int count, char **words)
 	if (count == 3 && !strcmp(words[1], "tun"))
 		return tun(words[2]);
 	if (count == 3 && !strcmp(words[1], "raw"))
-		return raw(words[2]);
+		return raw(words[2], 0);
+	if (count == 3 && !strcmp(words[1], "frames"))
+		return raw(words[2], 1);
 	fprintf(stderr, "usage: see the top of wire.c\n");
 	return 2;
 }

@@ -7,6 +7,7 @@ use flowlog_tests::{loaded, packets};
 mod adding_up;
 mod arrivals;
 mod bad_input;
+mod company;
 mod confined;
 mod counting;
 mod demo;
