@@ -1,6 +1,7 @@
 //! Starting, stopping, dying: nothing stays behind, nothing is lost that was flushed, and every refusal names its
 //! cause and its remedy.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use flowlog_tests::guest::{emulated, hooks, pace};
 use flowlog_tests::netns::{FAR, INTERFACE, Netns, Pair, run};
 use flowlog_tests::records::{Record, all, files, sums, zstdcat};
 use flowlog_tests::traffic::{ping, udp};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use crate::end_to_end::{EVERYTHING, tasks};
 
@@ -37,6 +38,40 @@ pub(crate) fn attached(netns: &Netns) -> Result<usize> {
     });
     let tcx = tcx.join().map_err(|_| anyhow::anyhow!("the query died"))??;
     Ok(tcx + filters.lines().filter(|line| line.contains(" fl_")).count())
+}
+
+/// A task for stdout is no file below a log root, wherever the daemon runs.
+#[test]
+fn a_daemon_writes_a_task_to_its_stdout() -> Result<()> {
+    let pair = Pair::new(false)?;
+    let folder = tempfile::tempdir()?;
+    let tasks = folder.path().join("tasks.yaml");
+    std::fs::write(
+        &tasks,
+        "apiVersion: flowlog.io/v1\nkind: FlowLogs\nflowLogs:\n- {name: out, filePath: stdout}\n",
+    )?;
+    let mut command = pair.near.command(binary().to_str().context("a plain path")?);
+    command.arg("run").arg("--tasks").arg(&tasks).arg("--log-root").arg(folder.path().join("log"));
+    command.arg("--state-dir").arg(folder.path().join("state")).current_dir("/");
+    command.env("FLOWLOG_SOCKET", "none").env("FLOWLOG_LISTEN", "none");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let said = BufReader::new(child.stderr.take().context("stderr")?);
+    let mut told = Vec::new();
+    for line in said.lines() {
+        told.push(line?);
+        if told.last().is_some_and(|line| line.contains("watching")) {
+            ping(&pair, FAR, 3)?;
+            break;
+        }
+    }
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut first)?;
+    let pid = Pid::from_child(&child);
+    rustix::process::kill_process(pid, Signal::TERM)?;
+    child.wait()?;
+    let flow: serde_json::Value = serde_json::from_str(&first).with_context(|| told.join("\n"))?;
+    ensure!(flow["flow"]["l4"]["ICMPv4"].is_object(), "{first}");
+    Ok(())
 }
 
 /// Waits until `done` holds.

@@ -226,8 +226,8 @@ impl Judge<'_> {
             let message = format!("this is {form}, and --no-convert was given; run {how}");
             lacks.push(Problem { place, message });
         }
-        if let Some(Err(error)) =
-            self.sources.roots.as_ref().map(|roots| roots.allow(&spec.name, &spec.file.path))
+        if let Some(roots) = self.sources.roots.as_ref().filter(|_| !spec.file.is_stdout())
+            && let Err(error) = roots.allow(&spec.name, &spec.file.path)
         {
             lacks.push(Problem { place: spec.path_place.clone(), message: error.to_string() });
         }
