@@ -58,6 +58,18 @@ pub enum Framing {
 }
 
 impl Framing {
+    /// Bytes of the record that these bytes begin with; `None` where it is not whole.
+    #[must_use]
+    pub fn first_len(self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            Self::Lines => bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1),
+            Self::Delimited => match delimited_head(bytes) {
+                Head::Record(prefix, length) => Some(prefix + length).filter(|end| *end <= bytes.len()),
+                Head::Short | Head::None => None,
+            },
+        }
+    }
+
     /// Bytes of the whole records that these bytes begin with.
     #[must_use]
     pub fn whole_len(self, bytes: &[u8]) -> usize {
@@ -65,13 +77,8 @@ impl Framing {
             Self::Lines => bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
             Self::Delimited => {
                 let mut at = 0;
-                while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-                    match delimited_head(rest) {
-                        Head::Record(prefix, length) if rest.len() >= prefix + length => {
-                            at += prefix + length;
-                        }
-                        _ => break,
-                    }
+                while let Some(len) = bytes.get(at..).and_then(|rest| self.first_len(rest)) {
+                    at += len;
                 }
                 at
             }

@@ -59,6 +59,31 @@ impl Batch {
         self.ends.partition_point(|end| *end <= self.done) as u64
     }
 
+    /// The record that is written in part, if one is: the reader has its beginning and needs the rest.
+    fn begun(&self, format: Format) -> Option<Self> {
+        let begin = self.record_begin(format);
+        let rest = self.bytes.get(begin..).filter(|_| begin < self.done)?;
+        let next = self.ends.iter().copied().find(|end| *end > begin);
+        let end =
+            next.or_else(|| Some(begin + format.framing().first_len(rest)?)).unwrap_or(self.bytes.len());
+        Some(Self {
+            bytes: self.bytes.slice(begin..end),
+            done: self.done - begin,
+            records: 1,
+            notices: 0,
+            ends: vec![end - begin],
+            times_ns: self.times_ns,
+        })
+    }
+
+    /// Where the record begins of which something is to be written next.
+    fn record_begin(&self, format: Format) -> usize {
+        if self.ends.is_empty() {
+            return format.framing().whole_len(self.bytes.get(..self.done).unwrap_or_default());
+        }
+        self.ends.iter().copied().take_while(|end| *end <= self.done).last().unwrap_or(0)
+    }
+
     /// Bytes of the first so many records.
     fn whole_bytes(&self, format: Format, records: u64) -> u64 {
         let last = records.checked_sub(1).and_then(|last| usize::try_from(last).ok());
@@ -216,7 +241,11 @@ impl Stdout {
             if self.retry_at.is_some_and(|at| at > now) {
                 return Ok(());
             }
-            if !matches!(self.room(Duration::ZERO), Room::Yes) {
+            let room = self.room(Duration::ZERO);
+            if !matches!(room, Room::Yes) {
+                if matches!(room, Room::Gone) {
+                    self.reader_is_gone();
+                }
                 self.retry_at = Some(now + Duration::from_millis(RETRY_MS));
                 return Ok(());
             }
@@ -236,6 +265,8 @@ impl Stdout {
             let (bytes, count) = self.losses.lines(&self.notices, now, now_ns, all);
             if count > 0 {
                 self.push_notices(bytes, count, now_ns);
+                // What waits about losses is never dropped.
+                self.losses.written();
             }
         }
     }
@@ -256,6 +287,9 @@ impl Stdout {
         if let Some(rest) = self.show.as_mut().map(Show::rest).filter(|rest| rest.records > 0) {
             self.offer(rest, patient);
         }
+        // The reader may have come back since the last look.
+        self.retry_at = None;
+        self.tick(Instant::now())?;
         let mut moved = (Instant::now(), self.waiting_bytes);
         while !self.waiting.is_empty() && self.trouble.is_none() {
             self.pump(Duration::from_millis(LOOK_MS));
@@ -265,10 +299,16 @@ impl Stdout {
                 self.suffer("nobody reads stdout");
             }
         }
+        let why = self.trouble.clone().unwrap_or_default();
+        for batch in std::mem::take(&mut self.waiting) {
+            self.lose(batch.records, batch.times_ns, &why);
+        }
+        self.waiting_bytes = 0;
         Ok(())
     }
 
-    /// Nothing can be written: what waits is lost. A new reader begins with a whole record.
+    /// Nothing can be written: the records that wait are lost. What tells of losses goes on waiting, and so does the
+    /// record of which the reader has the beginning.
     fn suffer(&mut self, why: &str) {
         if self.show.is_none() {
             tracing::warn!(
@@ -276,16 +316,40 @@ impl Stdout {
                 "{why}; its records are dropped and counted until it is read again"
             );
         }
+        let format = self.spec.format;
         for batch in std::mem::take(&mut self.waiting) {
-            let handed_on = batch.whole(self.spec.format);
+            if batch.records == 0 {
+                self.waiting.push_back(batch);
+                continue;
+            }
+            let handed_on = batch.whole(format);
             self.written.records += handed_on;
-            self.written.bytes += batch.whole_bytes(self.spec.format, handed_on);
-            self.lose(batch.records - handed_on, batch.times_ns, why);
+            self.written.bytes += batch.whole_bytes(format, handed_on);
+            let begun = batch.begun(format).filter(|_| handed_on < batch.records);
+            self.lose(batch.records - handed_on - u64::from(begun.is_some()), batch.times_ns, why);
+            self.waiting.extend(begun);
         }
-        self.waiting_bytes = 0;
-        self.losses.put_back();
+        self.waiting_bytes = self.waiting.iter().map(|batch| (batch.bytes.len() - batch.done) as u64).sum();
         self.trouble = Some(why.into());
         self.retry_at = Some(Instant::now() + Duration::from_millis(RETRY_MS));
+    }
+
+    /// The reader is gone, and nobody has use for the rest of a record: a new one begins with a whole one.
+    fn reader_is_gone(&mut self) {
+        const WHY: &str = "the reader of stdout is gone";
+        if self.trouble.is_none() {
+            self.suffer(WHY);
+        }
+        let format = self.spec.format;
+        let Some(front) = self.waiting.front_mut() else { return };
+        if front.records > 0 {
+            let (records, times_ns) = (front.records, front.times_ns);
+            self.waiting.pop_front();
+            self.lose(records, times_ns, WHY);
+        } else {
+            front.done = front.record_begin(format);
+        }
+        self.waiting_bytes = self.waiting.iter().map(|batch| (batch.bytes.len() - batch.done) as u64).sum();
     }
 
     /// Writes as long as there is room; waits for room once, that long at most.
@@ -295,16 +359,16 @@ impl Stdout {
             match self.room(std::mem::take(&mut patience)) {
                 Room::Yes => {}
                 Room::No => return,
-                Room::Gone => return self.suffer("the reader of stdout is gone"),
+                Room::Gone => return self.reader_is_gone(),
             }
             match rustix::io::write(&self.to, part) {
                 Ok(n) => self.wrote(n),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
+                Err(Errno::PIPE) => return self.reader_is_gone(),
                 Err(error) => return self.suffer(&format!("stdout cannot be written: {error}")),
             }
         }
-        self.losses.written();
     }
 
     fn wrote(&mut self, n: usize) {

@@ -114,9 +114,43 @@ fn a_reader_that_stands_still_is_told_what_it_missed() {
     drop(stdout);
     let text = reader.join().unwrap();
     assert!(text.contains(&format!("\"num_events_lost\":\"{}\"", written.lost)), "{written:?}");
-    let whole = text.lines().filter(|line| {
-        serde_json::from_str::<serde_json::Value>(line).is_ok_and(|line| line.get("flow").is_some())
-    });
-    assert_eq!(whole.count() as u64, written.records);
+    let whole: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let flows = whole.iter().filter(|line| line.get("flow").is_some()).count();
+    assert_eq!((flows as u64, whole.len() as u64), (written.records, written.records + written.notices));
     assert!(text.ends_with(&lines(at..at + 10)) || text.contains(&lines(at..at + 10)));
+}
+
+#[test]
+fn a_new_reader_begins_with_a_whole_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let reader = || {
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+        std::fs::File::from(rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).unwrap())
+    };
+    let mut first = reader();
+    let to = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let mut stdout = Stdout::new(&spec(), "n", to.into());
+    let records = 2000;
+    stdout.append(&chunk(0..records), false).unwrap();
+    // Once it is seen that nobody reads, what stands in the pipe is thrown away with its last reader.
+    first.read_exact(&mut [0; 512]).unwrap();
+    drop(first);
+    stdout.tick(Instant::now()).unwrap();
+    assert!(stdout.trouble().unwrap().contains("gone"));
+    let mut second = reader();
+    std::io::copy(&mut (&mut second).take(1 << 20), &mut std::io::sink()).unwrap_or_default();
+    stdout.retry_at = None;
+    stdout.tick(Instant::now()).unwrap();
+    stdout.append(&chunk(records..records + 10), false).unwrap();
+    stdout.close(false).unwrap();
+    let written = stdout.take_written();
+    assert_eq!(written.records + written.lost, u64::from(records) + 10);
+    drop(stdout);
+    let mut text = String::new();
+    second.read_to_string(&mut text).unwrap();
+    assert!(text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{text}");
+    assert!(text.starts_with("{\"lost_events\"") && text.ends_with(&lines(records..records + 10)), "{text}");
 }
