@@ -225,3 +225,62 @@ fn an_index_is_read_back() {
     let len = u32::from_le_bytes(bytes[bytes.len() - 12..bytes.len() - 8].try_into().unwrap()) as usize;
     assert_eq!(Index::parse(&bytes[bytes.len() - len..]).unwrap().frames.len(), 2);
 }
+
+#[test]
+fn a_line_that_is_no_event_is_named_with_its_place_by_every_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("flows.jsonl");
+    let good = line(11);
+    let broken = [
+        good.replace("\"uuid\":", "\"uuid\";").into_bytes(),
+        good.replace("\"flow\"", "\"flaw\"").into_bytes(),
+        good.replace("{\"uuid\"", "[\"uuid\"").into_bytes(),
+        good.replace("},", ",").into_bytes(),
+        good.replace("},\"time\"", "}}{\"time\"").into_bytes(),
+        good.replacen("uuid\":\"", "uuid\":\"\u{1}", 1).into_bytes(),
+        good.bytes().map(|byte| if byte == b'6' { 0xff } else { byte }).collect(),
+        b"{}\n".to_vec(),
+        b"{\"a\":1}\n".to_vec(),
+        b"{\"flow\":null}\n".to_vec(),
+        b"{\"flow\":7}\n".to_vec(),
+        b"{\"flow\":{},\"lost_events\":{}}\n".to_vec(),
+        b"{\"time\":\"2026-11-30T20:14:26Z\"}\n".to_vec(),
+    ];
+    let before = lines(0..11);
+    for broken in broken {
+        let told = String::from_utf8_lossy(&broken).into_owned();
+        fs::write(&path, [before.as_bytes(), &broken, lines(12..20).as_bytes()].concat()).unwrap();
+        let style = Style::default();
+        let ever = TimeRange { since_ns: Some(0), until_ns: None };
+        let outputs = [Output::Json, Output::Nothing, Output::Table(style), Output::Compact(style)];
+        for (output, range) in
+            outputs.map(|output| (output, TimeRange::default())).into_iter().chain([(Output::Json, ever)])
+        {
+            let mut out = Vec::new();
+            let summary = cat(&Request { range, ..request(&[&path], output) }, &mut out).unwrap();
+            let places: Vec<u64> = summary.damage.iter().map(|damage| damage.offset).collect();
+            assert_eq!(places, [before.len() as u64], "{output:?} {told}: {:?}", summary.damage);
+            assert_eq!(summary.lines, 19, "{output:?} {told}");
+            if output == Output::Json {
+                assert_eq!(String::from_utf8(out).unwrap(), before.clone() + &lines(12..20), "{told}");
+            }
+        }
+        let verdict = verdict(&path);
+        assert_eq!(verdict.damage.first().map(|damage| damage.offset), Some(before.len() as u64), "{told}");
+    }
+}
+
+#[test]
+fn what_a_reader_refuses_is_not_called_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("flows.jsonl");
+    for (what, by) in [("26.011Z", "26U011Z"), ("uuid", "uuld"), ("{\"uuid\"", "{\"verdict\":7.5,\"uuid\"")] {
+        fs::write(&path, lines(0..11) + &line(11).replace(what, by) + &line(12)).unwrap();
+        let found = verdict(&path).damage;
+        assert_eq!(
+            found.iter().map(|damage| damage.offset).collect::<Vec<_>>(),
+            [lines(0..11).len() as u64],
+            "{by}"
+        );
+    }
+}

@@ -38,6 +38,10 @@ pub fn event(line: &[u8]) -> Parsed<Foreign> {
         || entries.iter().all(|(key, _)| find(&EXPORT_EVENT, key).is_some());
     let of = if is_event { &EXPORT_EVENT } else { &FLOW };
     let message = message(of, entries, "")?;
+    let mut events = EXPORT_EVENT.fields.iter().filter(|field| field.arity == Arity::Member);
+    if is_event && !events.any(|field| message.get(field.name).is_some()) {
+        return Err(wrong("", "there is no event in it".into()));
+    }
     Foreign::new(message).ok_or_else(|| wrong("", "no event".into()))
 }
 

@@ -13,7 +13,7 @@ use super::input::Input;
 use super::lines::{Lines, Step};
 use super::sources::{Identity, Position, Source, identity};
 use super::stats::Stats;
-use super::{Damage, Error, Malformed, event, protobuf};
+use super::{Damage, Error, Malformed, event, protobuf, shape};
 use crate::record::Framing;
 
 /// What is said of a live file that ends in the midst of things.
@@ -102,9 +102,10 @@ impl Group {
                         match as_line(lines.framing(), &mut self.line, &mut self.record, self.to_line) {
                             Ok(()) => return Ok(true),
                             Err(error) => {
-                                let (path, at) = (source.path.clone(), lines.frame());
+                                let (path, offset, end) =
+                                    (source.path.clone(), lines.frame(), lines.line_end());
                                 let what = format!("this record is no event: {error}");
-                                damage.push(Damage { path, offset: at, end: at, what });
+                                Damage::note(damage, Damage { path, offset, end, what });
                                 continue;
                             }
                         }
@@ -224,7 +225,7 @@ fn was_given(
     known
 }
 
-/// Makes Hubble's line of a record that is none: it is delimited, or flat.
+/// Makes Hubble's line of a record that is none: it is delimited, or flat. What is no event is refused.
 fn as_line(
     framing: Framing,
     line: &mut Vec<u8>,
@@ -234,7 +235,8 @@ fn as_line(
     let event = match framing {
         Framing::Delimited => protobuf::event(line)?,
         Framing::Lines if line.starts_with(FLAT) => event::event(line)?,
-        Framing::Lines => return Ok(()),
+        Framing::Lines if shape::is_event(line) => return Ok(()),
+        Framing::Lines => return event::event(line).map(drop),
     };
     let Some(to_line) = to_line.0 else {
         return Err(Malformed {

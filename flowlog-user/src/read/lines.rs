@@ -107,6 +107,11 @@ impl Lines {
         if self.content.is_plain() { self.line_at } else { self.frame }
     }
 
+    /// Where the line that came last ends, in a plain file; else its frame.
+    pub(super) fn line_end(&self) -> u64 {
+        if self.content.is_plain() { self.place() } else { self.frame }
+    }
+
     /// Bytes of the file that were read.
     pub(super) fn read_bytes(&self) -> u64 {
         self.content.read_bytes()

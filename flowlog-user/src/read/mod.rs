@@ -27,6 +27,7 @@ mod lines;
 mod printer;
 mod protobuf;
 mod range;
+mod shape;
 mod sieve;
 mod sources;
 mod stats;

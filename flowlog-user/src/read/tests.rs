@@ -168,7 +168,7 @@ fn tasks_are_merged_by_time() {
     fs::write(dir.path().join("even.log.zst"), zstd(&[even], false)).unwrap();
     // Without a time at its end, and without any: after the record before it.
     let other = line(1).replace("\"time\"", "\"no\"")
-        + "{\"time\":\"2026-11-30T20:14:26.0105Z\",\"x\":1}\n{\"y\":2}\n";
+        + "{\"flow\":{},\"time\":\"2026-11-30T20:14:26.0105Z\",\"x\":1}\n{\"flow\":{}}\n";
     fs::write(dir.path().join("other.log"), &other).unwrap();
     let (text, summary) = print(&[dir.path()], Output::Json);
     let mut want: Vec<String> = (0..50).map(line).collect();

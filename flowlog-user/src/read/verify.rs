@@ -2,11 +2,9 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use serde_json::Value;
-
 use super::content::Reading;
 use super::frames::index;
-use super::group::{FLAT, STILL};
+use super::group::STILL;
 use super::input::Input;
 use super::lines::{Lines, Step};
 use super::sources::{Position, Source, groups};
@@ -16,8 +14,6 @@ use crate::record::container::FRAME_MAGIC;
 
 /// How often a folder is looked at whose files get other names meanwhile.
 const LOOKS: usize = 4;
-/// One of them is in every line that flowlog or Hubble writes.
-const EVENTS: [&str; 5] = ["flow", "node_status", "lost_events", "agent_event", "debug_event"];
 
 /// What became of one file's check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,11 +107,7 @@ fn is_record(line: &[u8], framing: Framing) -> bool {
     if framing == Framing::Delimited {
         return protobuf::event(line).is_ok();
     }
-    if line.starts_with(FLAT) {
-        return event::event(line).is_ok();
-    }
-    serde_json::from_slice::<Value>(line)
-        .is_ok_and(|value| EVENTS.iter().any(|event| value.get(event).is_some()))
+    event::event(line).is_ok()
 }
 
 impl Verdict {
