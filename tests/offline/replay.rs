@@ -115,6 +115,39 @@ fn files_keep_their_folders_below_the_output_folder() -> Result<()> {
     Ok(())
 }
 
+/// Recorded flows are written by the node that is given, as captures are: `{node}` is filled with it, the header names it,
+/// and each node's files are its own.
+#[test]
+fn recorded_flows_are_written_by_the_node_that_is_given() -> Result<()> {
+    let work = tempfile::tempdir()?;
+    let (flows, tasks, out) =
+        (work.path().join("flows.jsonl"), work.path().join("t.yaml"), work.path().join("o"));
+    recorded(&flows, 3)?;
+    std::fs::write(
+        &tasks,
+        "apiVersion: flowlog.io/v1\nkind: FlowLogs\nflowLogs:\n- {name: t, filePath: '/var/log/flowlog/{node}/t.log'}\n",
+    )?;
+    let nodes = ["node-a", "node-b"];
+    for node in nodes {
+        let mut command = Command::new(binary());
+        command.args(["replay", "--node-name", node, "--flows"]).arg(&flows).arg("--tasks").arg(&tasks);
+        let output = command.arg("--output-dir").arg(&out).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let found = names(&out)?;
+    ensure!(found.len() == nodes.len(), "{found:?}");
+    for (path, node) in found.iter().zip(nodes) {
+        ensure!(path.parent() == Some(&*out.join(node)), "{}", path.display());
+        let bytes = std::fs::read(path)?;
+        let named = format!("\"node\":\"{node}\"");
+        ensure!(
+            bytes.windows(named.len()).any(|window| window == named.as_bytes()),
+            "{named} is not in the header"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn a_replay_names_all_its_files_and_what_was_deleted() -> Result<()> {
     let work = tempfile::tempdir()?;

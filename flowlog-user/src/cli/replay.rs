@@ -70,6 +70,8 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     };
     let mut plan = loaded.plan;
     tasks::stdout_is_free(&plan, arguments.output)?;
+    let (node_name, cluster_name) = arguments.node.names();
+    let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;
     let mut roots = arguments.log_root.clone();
     if let Some(folder) = &arguments.output_dir {
         let folder = std::path::absolute(folder)?;
@@ -83,18 +85,16 @@ pub(crate) fn replay(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
              (beside what a daemon wrote there)"
         );
     }
+    let roots = Arc::new(Roots::new(&roots)?.with_node(&node.name));
     if !arguments.flows.is_empty() {
-        return recorded(arguments, plan, &loaded.pools.pools, &Arc::new(Roots::new(&roots)?));
+        return recorded(arguments, plan, &loaded.pools.pools, &roots);
     }
     let timeouts = arguments.node.capture.timeouts();
     let cadences =
         tasks::cadences(&plan.cadences.iter().copied().map(Some).collect::<Vec<_>>(), timeouts.active_ns);
     let report_start = cadences.iter().flatten().any(|cadence| cadence.start);
     let enricher = Enricher::new(arguments.node.capture.cluster_cidr.clone());
-    let (node_name, cluster_name) = arguments.node.names();
-    let node = snapshot(node_name.as_deref(), cluster_name.as_deref(), BTreeMap::new(), Vec::new())?;
     let node = Arc::new(Node { pools: loaded.pools.pools, ..node });
-    let roots = Arc::new(Roots::new(&roots)?.with_node(&node.name));
     let mut pipeline =
         Pipeline::start(plan, &roots, enricher, Overflow::Wait).map_err(|errors| super::run::all(&errors))?;
 
