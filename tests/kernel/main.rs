@@ -26,6 +26,7 @@ mod memory;
 mod observing;
 mod offloads;
 mod openings;
+mod overload;
 mod perf;
 mod pinned;
 mod pools;

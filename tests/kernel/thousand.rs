@@ -9,6 +9,7 @@ use flowlog_tests::daemon::Daemon;
 use flowlog_tests::guest::emulated;
 use flowlog_tests::netns::{FAR, Pair};
 use flowlog_tests::traffic::udp;
+use flowlog_tests::usage::{kib, processor_time};
 use serde_json::Value;
 
 const TASKS: usize = 1_000;
@@ -36,20 +37,6 @@ fn configure(folder: &std::path::Path) -> Result<()> {
         }
     }
     Ok(fs::write(folder.join("tasks.yaml"), text)?)
-}
-
-fn kib(pid: u32, name: &str) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    Ok(line.with_context(|| format!("no {name}"))?.trim().trim_end_matches(" kB").parse()?)
-}
-
-/// Time that all threads of a process have had, from `stat`'s fields 14 and 15 in ticks of 10 ms.
-fn processor_time(pid: u32) -> Result<Duration> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let (_, fields) = stat.rsplit_once(") ").context("a name")?;
-    let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<u64>);
-    Ok(Duration::from_millis(10 * ticks.sum::<Result<u64, _>>()?))
 }
 
 #[test]
