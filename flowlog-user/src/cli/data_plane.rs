@@ -29,11 +29,11 @@ use super::losses::{self, InKernel};
 use super::privileged::{Pending, Privileged};
 use super::settling::Settling;
 
-/// Flows that are handed on together.
-pub(super) const BATCH_FLOWS: usize = 4096;
+/// Flows that are handed on together: they and their lines stay in a processor's second cache.
+pub(super) const BATCH_FLOWS: usize = 1024;
 
 /// Batches that may wait. When they do, the ring fills, and the kernel keeps what it has to say in its table.
-pub(super) const BATCHES_WAITING: usize = 16;
+pub(super) const BATCHES_WAITING: usize = 64;
 
 /// How often the capture thread tells what it has seen.
 const TELL: Duration = Duration::from_millis(500);
@@ -472,7 +472,9 @@ fn feed<'a>(
             Captured::Drop(drop) => decoder.dropped(&drop.report, drop.direction, drop.dropped, clock, out),
         }
         if out.iter().map(Vec::len).sum::<usize>() >= BATCH_FLOWS {
-            let flows = std::mem::replace(out, decoder.flows());
+            // The next batch will be about as large.
+            let next = out.iter().map(|flows| Vec::with_capacity(flows.len())).collect();
+            let flows = std::mem::replace(out, next);
             let _ = sender.send(Work::Batch(Batch { flows, node: Arc::clone(node) }));
             if let Some(batches) = &mut batches {
                 **batches += 1;
