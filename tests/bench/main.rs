@@ -4,6 +4,7 @@
 //! cases in turn and compares them round by round; its [`report`] judges, prints and writes JSON. A bench measures both sides of a ratio in
 //! the same rounds, because machines are shared and no figure of yesterday's can be compared with today's.
 
+mod drops;
 mod e2e;
 mod files;
 mod filter;
@@ -40,6 +41,7 @@ pub(crate) struct Bench {
 /// All benches, in the order in which they run when none is named.
 const BENCHES: &[Bench] = &[
     noise::BENCH,
+    drops::BENCH,
     e2e::BENCH,
     files::BENCH,
     filter::BENCH,
@@ -48,6 +50,7 @@ const BENCHES: &[Bench] = &[
     pipeline::BENCH,
     pools::BENCH,
     reload::BENCH,
+    soak::BENCH,
     tasks::BENCH,
 ];
 
