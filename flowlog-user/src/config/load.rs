@@ -85,7 +85,8 @@ pub fn load(sources: impl Into<Sources>) -> Result<Loaded, Error> {
     for ((file, content, is_valid), (_, kept)) in contents.iter().zip(&settled.specs) {
         for spec in kept {
             let forms = settled.forms.of(&spec.name, file);
-            let origin = || origin(file, content, *is_valid, forms, None, &sources);
+            let trouble = (!is_valid).then(|| format!("the errors of {} are corrected", file.display()));
+            let origin = || origin(file, content, trouble.as_deref(), forms, None, &sources);
             origins.entry(spec.name.clone()).or_insert_with(origin);
             specs.push(Spec::clone(spec));
         }
@@ -119,8 +120,7 @@ fn pools(contents: &[(PathBuf, Content, bool)], problems: &mut Problems) -> Join
         }
     }
     let pools = of(true).map(|(file, content, _)| (file.as_path(), content.pools.as_slice()));
-    let pools =
-        join(pools.chain(broken.iter().map(|(file, one)| (*file, one.as_slice()))), &Joined::default());
+    let pools = join(pools.chain(broken.iter().map(|(file, one)| (*file, one.as_slice()))), |_| None);
     problems.errors.extend(pools.refused.iter().cloned());
     problems.warnings.extend(pools.warnings.iter().cloned());
     let newer = of(false).flat_map(|(_, content, _)| &content.pools);

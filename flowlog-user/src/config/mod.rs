@@ -11,6 +11,7 @@ mod document;
 mod files;
 mod forms;
 mod held;
+mod incumbents;
 mod lineage;
 mod load;
 mod memory;
@@ -22,6 +23,7 @@ mod raw;
 mod resources;
 mod schema;
 mod sources;
+mod superseded;
 mod versions;
 mod watch;
 

@@ -39,6 +39,11 @@ pub enum PoolForm {
     Own,
 }
 
+impl PoolForm {
+    /// Every form.
+    pub const ALL: [Self; 3] = [Self::CiliumV2alpha1, Self::CiliumV2, Self::Own];
+}
+
 impl fmt::Display for PoolForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
