@@ -6,6 +6,7 @@ use super::files::NoText;
 use super::forms::{Origin, origin, settle};
 use super::pools::{Joined, join};
 use super::{Sources, files};
+use crate::record::Pools;
 use crate::task::{Plan, Spec};
 use crate::tree::{Place, Problem, Problems};
 
@@ -143,5 +144,7 @@ pub fn read(name: &str, text: &str) -> Result<(Plan, Vec<Problem>), Error> {
     if !problems.errors.is_empty() {
         return Err(Error::Invalid(problems));
     }
+    let unseen = plan.tasks.iter().flat_map(|task| task.spec.filter.unseen(&Pools::default()));
+    problems.warnings.extend(unseen);
     Ok((plan, problems.warnings))
 }
