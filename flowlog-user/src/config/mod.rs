@@ -8,6 +8,7 @@
 
 mod diff;
 mod document;
+mod escapes;
 mod files;
 mod forms;
 mod held;

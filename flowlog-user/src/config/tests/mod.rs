@@ -10,6 +10,8 @@ mod hints;
 mod hubble;
 mod in_pools;
 mod incumbents;
+mod json;
+mod leaving_out;
 mod lineage;
 mod migrating;
 mod normal;
