@@ -208,6 +208,9 @@ impl Defined {
     pub fn blocks_shown(&self) -> impl Iterator<Item = String> + '_ {
         self.pool.blocks.iter().map(|block| {
             let mut text = range_shown(block.is_v4, block.range);
+            if block.reserved == [block.range] {
+                return text + ", all of it reserved";
+            }
             for (at, range) in block.reserved.iter().enumerate() {
                 text += if at == 0 { " without " } else { " and " };
                 text += &range_shown(block.is_v4, *range);

@@ -5,6 +5,7 @@ mod cilium;
 mod join;
 mod own;
 mod ranges;
+mod selector;
 
 use std::fmt;
 
