@@ -25,7 +25,7 @@ pub(crate) struct MigrateArgs {
     #[arg(long, value_enum, default_value = "v1")]
     to: To,
     /// Folder in which tasks write whose form does not say where (v1alpha1-flowlog).
-    #[arg(long, value_name = "DIR", default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
+    #[arg(long, value_name = "DIR", value_parser = super::absolute(), default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
     log_root: PathBuf,
     /// Output format.
     #[arg(long, short, value_enum, default_value = "text")]
