@@ -107,7 +107,7 @@ const REST: &str = "
 ";
 
 /// What a record says, without times and ids.
-fn essence(record: &Record) -> String {
+pub(crate) fn essence(record: &Record) -> String {
     let mut flow = record.0.get("flow").cloned().unwrap_or_default();
     for changing in ["uuid", "time"] {
         flow.as_object_mut().map(|flow| flow.remove(changing));

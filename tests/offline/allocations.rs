@@ -6,6 +6,7 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use anyhow::{Result, ensure};
 use flowlog_abi::{Around, DirectionReport, FlowKey, REPORT_FLOW, Report, hook, protocol};
+use flowlog_tests::generated::filters;
 use flowlog_tests::model;
 use flowlog_tests::random::Random;
 use flowlog_user::clock::Clock;
@@ -21,8 +22,6 @@ use flowlog_user::record::{Flow, Format};
 use flowlog_user::task::{Overflow, Plan};
 use flowlog_user::write::Roots;
 use zerocopy::IntoBytes;
-
-use super::classifier::filters;
 
 const CONNECTIONS: u32 = 500;
 const SECOND: u64 = 1_000_000_000;

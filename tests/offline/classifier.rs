@@ -1,10 +1,10 @@
 //! The filters of many tasks as one, beside the plain evaluation of each.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use flowlog_tests::generated::filters;
 use flowlog_tests::model;
 use flowlog_tests::random::Random;
 use flowlog_user::config;
@@ -13,51 +13,6 @@ use flowlog_user::record::{
     DropKind, Dropped, Flow, ForeignName, Hook, Identity, L4, Node, Tunnel, TunnelKind,
 };
 
-/// Values of each filter field, few enough for flows to meet them.
-const ADDRESSES: [&str; 16] = [
-    "10.0.0.0/8",
-    "10.0.0.0/9",
-    "10.1.0.0/16",
-    "10.1.2.0/24",
-    "10.1.2.3",
-    "10.1.2.3/32",
-    "0.0.0.0/0",
-    "255.255.255.255",
-    "fd00::/8",
-    "fd00::1",
-    "::/0",
-    "2001:db8::/32",
-    "::ffff:0:0/96",
-    "::ffff:10.1.2.3",
-    "203.0.113.0/24",
-    "10.1.2.4/30",
-];
-const LISTS: [(&str, &[&str]); 24] = [
-    ("source_ip", &ADDRESSES),
-    ("destination_ip", &ADDRESSES),
-    ("source_port", &["0", "53", "80", "443", "40000", "65535"]),
-    ("destination_port", &["0", "53", "80", "443", "40000", "65535"]),
-    ("protocol", &["tcp", "udp", "sctp", "icmp", "icmpv6", "dns"]),
-    ("tcp_flags", &["{SYN: true}", "{SYN: true, ACK: true}", "{FIN: true}", "{RST: true}"]),
-    ("reply", &["true", "false"]),
-    ("traffic_direction", &["INGRESS", "EGRESS"]),
-    ("verdict", &["FORWARDED", "DROPPED"]),
-    ("ip_version", &["IPv4", "IPv6"]),
-    ("event_type", &["{type: 4}", "{type: 4, match_sub_type: true, sub_type: 5}", "{type: 1}"]),
-    ("source_identity", &["1", "2", "3"]),
-    ("destination_identity", &["1", "2", "3"]),
-    ("source_label", &["'reserved:world'", "'!reserved:host'", "'k8s:app=web'"]),
-    ("destination_label", &["'reserved:host'", "'reserved:unmanaged'"]),
-    ("node_name", &["'east/'", "'node-*'", "'west/'", "'other'"]),
-    ("interface", &["{name: eth0}", "{index: 10}", "{name: lxc0003}"]),
-    ("source_pod", &["'shop/'"]),
-    ("encrypted", &["true", "false"]),
-    ("ip_trace_id", &["0", "5"]),
-    ("trace_id", &["'a'"]),
-    ("http_status_code", &["'404'"]),
-    ("node_labels", &["'a=b'"]),
-    ("drop_reason_desc", &["POLICY_DENIED"]),
-];
 const CONDITIONS: [&str; 10] = [
     "source_port: ['1024-65535', '!40000']",
     "destination_port: ['1-1023']",
@@ -70,45 +25,6 @@ const CONDITIONS: [&str; 10] = [
     "vlan: ['0', '7']",
     "tunnel: [none, 'vxlan:1-50']",
 ];
-
-/// One filter: fields with some of their values.
-fn filter(random: &mut Random, fields_max: usize) -> String {
-    let mut fields = BTreeMap::new();
-    for _ in 0..random.below(fields_max + 1) {
-        // The first ten are what people ask for.
-        let lists = if random.once_in(3) { &LISTS[..] } else { &LISTS[..10] };
-        let (key, values) = *random.pick(lists);
-        let some: Vec<String> =
-            (0..=random.below(3)).map(|_| quoted(key, random.pick::<&str>(values))).collect();
-        fields.insert(key, format!("{key}: [{}]", some.join(", ")));
-    }
-    if random.once_in(400) {
-        let expression = *random.pick(&[
-            "_flow.l4.TCP.destination_port == 443u",
-            "has(_flow.source) && _flow.source.identity == 3u",
-        ]);
-        fields.insert("cel", format!("experimental: {{cel_expression: ['{expression}']}}"));
-    }
-    if fields.contains_key("event_type") {
-        // HTTP is asked of other events than these.
-        fields.remove("http_status_code");
-    }
-    format!("{{{}}}", fields.into_values().collect::<Vec<_>>().join(", "))
-}
-
-fn quoted(key: &str, value: &str) -> String {
-    if key.ends_with("_ip") || key.ends_with("_port") { format!("\"{value}\"") } else { value.to_owned() }
-}
-
-/// So many filters, as they stand in a task file.
-pub(crate) fn filters(random: &mut Random, max: usize) -> String {
-    // Some tasks share filters, word for word.
-    let mut one = |at: usize| {
-        if random.once_in(3) { filter(&mut Random::new(at as u64 % 7), 3) } else { filter(random, 4) }
-    };
-    let filters: Vec<String> = (0..max).map(&mut one).collect();
-    format!("[{}]", filters.join(", "))
-}
 
 /// Filters and conditions as a file would have them.
 fn pool(random: &mut Random, size: usize) -> anyhow::Result<(Vec<FlowFilter>, Vec<Conditions>)> {

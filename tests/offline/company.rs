@@ -7,32 +7,23 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 use flowlog_tests::daemon::binary;
+use flowlog_tests::generated::{frame, task};
 use flowlog_tests::random::Random;
 use flowlog_tests::records::{files, zstdcat};
 use serde_json::Value;
 
-use super::classifier::filters;
-
-/// What tasks differ in beside their filters. At most four rhythms may run at once.
-const RHYTHMS: [&str; 4] = ["", ", events: [start, end]", ", events: [end]", ", updateInterval: 90s"];
-const MASKS: [&str; 4] =
-    ["", ", fieldMask: [IP, l4, extensions]", ", fieldMask: [Summary]", ", fieldMask: [source, uuid]"];
-
-fn task(random: &mut Random, number: usize) -> String {
-    let (include, exclude) = (random.below(3), random.below(2));
-    let (include, exclude) = (filters(random, include), filters(random, exclude));
-    let (rhythm, mask) = (random.pick(&RHYTHMS), random.pick(&MASKS));
-    let limit = if random.once_in(6) { ", rateLimit: 3" } else { "" };
-    format!(
-        "  - {{name: t{number}, filePath: /l/t{number}.log, includeFilters: {include}, excludeFilters: {exclude}{rhythm}{mask}{limit}}}\n"
-    )
-}
+/// What tasks differ in beside filters and mask. At most four rhythms may run at once.
+const OTHERS: [&str; 6] = [
+    "",
+    ", events: [start, end]",
+    ", events: [end]",
+    ", updateInterval: 90s",
+    ", rateLimit: 3",
+    ", events: [start, end], rateLimit: 3",
+];
 
 /// A capture of connections that are opened, used for minutes, answered or not, and closed or not.
 fn capture(random: &mut Random, packets: usize) -> Vec<u8> {
-    const HOSTS: [[u8; 4]; 5] =
-        [[10, 1, 2, 3], [10, 1, 2, 4], [203, 0, 113, 7], [10, 200, 0, 1], [192, 0, 2, 1]];
-    const PORTS: [u16; 4] = [53, 80, 443, 40_000];
     let mut file = Vec::new();
     for number in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
         file.extend(number.to_le_bytes());
@@ -40,30 +31,7 @@ fn capture(random: &mut Random, packets: usize) -> Vec<u8> {
     let mut micros = 1_760_000_000_000_000_u64;
     for _ in 0..packets {
         micros += random.below(1_500_000) as u64;
-        let (source, destination) = (random.pick(&HOSTS), random.pick(&HOSTS));
-        let (from, to) = (*random.pick(&PORTS), *random.pick(&PORTS));
-        let (protocol, payload) = match random.below(5) {
-            0 => (
-                17,
-                [&from.to_be_bytes()[..], &to.to_be_bytes(), &12_u16.to_be_bytes(), &[0, 0, 1, 2, 3, 4]]
-                    .concat(),
-            ),
-            1 => (1, vec![8, 0, 0, 0, 0, 1, 0, 1]),
-            2 => (47, vec![0; 8]),
-            _ => {
-                let flags = *random.pick(&[0x02, 0x12, 0x10, 0x18, 0x11, 0x04]);
-                let ports = [&from.to_be_bytes()[..], &to.to_be_bytes()].concat();
-                (6, [&ports[..], &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 1, 0, 0, 0, 0, 0]].concat())
-            }
-        };
-        let length = u16::try_from(20 + payload.len()).expect("short").to_be_bytes();
-        let mut packet = vec![
-            2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, length[0], length[1], 0, 0, 0x40, 0, 64,
-            protocol, 0, 0,
-        ];
-        packet.extend(source);
-        packet.extend(destination);
-        packet.extend(payload);
+        let packet = frame(random);
         let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);
         for number in [seconds, rest, packet.len() as u64, packet.len() as u64] {
             file.extend(u32::try_from(number).expect("short").to_le_bytes());
@@ -111,7 +79,7 @@ fn compare(seed: u64, tasks: usize, packets: usize) -> Result<usize> {
     let work = tempfile::tempdir()?;
     let pcap = work.path().join("all.pcap");
     std::fs::write(&pcap, capture(&mut random, packets))?;
-    let tasks: Vec<String> = (0..tasks).map(|number| task(&mut random, number)).collect();
+    let tasks: Vec<String> = (0..tasks).map(|number| task(&mut random, number, "/l", &OTHERS)).collect();
     let together = replayed(&pcap, &tasks.concat(), &work.path().join("together"))?;
     let mut alone = BTreeMap::new();
     for (number, task) in tasks.iter().enumerate() {

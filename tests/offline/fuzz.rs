@@ -3,13 +3,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use flowlog_tests::generated::filters;
 use flowlog_tests::model;
 use flowlog_tests::random::Random;
 use flowlog_user::config;
 use flowlog_user::filter::Classifier;
 use flowlog_user::record::Flow;
-
-use super::classifier::filters;
 
 /// What a file may take at most, by a debug build beside other tests.
 const TIME_MAX: Duration = Duration::from_secs(10);

@@ -144,7 +144,8 @@ impl Lookout {
         self.blind.retain(|hook, _| hooks.contains(hook));
     }
 
-    /// Notes what one look at a hook showed; gives what is newly wrong. `seen`: packets that the hook was shown ever.
+    /// Notes what one look at a hook showed; gives what is newly wrong. `passed`: what the interface counted ever, where
+    /// that is known; `seen`: packets that the hook was shown ever.
     pub(super) fn note(
         &mut self,
         hook: (u32, Side),
@@ -152,13 +153,18 @@ impl Lookout {
         passed: Option<&Passed>,
         seen: u64,
     ) -> Option<Blindness> {
-        let passed = passed.map_or(0, |passed| match hook.1 {
+        let passed = passed.map(|passed| match hook.1 {
             Side::Ingress => passed.received,
             Side::Egress => passed.sent,
         });
-        let before = self.counters.insert(hook, (passed, seen));
-        let is_still =
-            before.is_some_and(|(then, saw)| saw == seen && passed.saturating_sub(then) >= PACKETS_MIN);
+        // What the interface passed before it was looked at the first time is not held against the hook.
+        let before = match passed {
+            Some(passed) => self.counters.insert(hook, (passed, seen)),
+            None => self.counters.get(&hook).copied(),
+        };
+        let is_still = before
+            .zip(passed)
+            .is_some_and(|((then, saw), passed)| saw == seen && passed.saturating_sub(then) >= PACKETS_MIN);
         // Less than that many packets say neither that it sees nor that it does not.
         let was_still =
             self.blind.get(&hook) == Some(&Blindness::Still) && before.is_some_and(|(_, saw)| saw == seen);
@@ -208,6 +214,18 @@ mod tests {
         assert_eq!(lookout.blindness(7), Some(Blindness::Still));
         assert_eq!(lookout.note(HOOK, false, Some(&passed(10_500)), 51), None);
         assert_eq!(lookout.blindness(7), None);
+    }
+
+    #[test]
+    fn packets_from_before_the_first_look_accuse_nobody() {
+        let mut lookout = Lookout::default();
+        // As it is attached, and where the counters cannot be had.
+        assert_eq!(lookout.note(HOOK, false, None, 0), None);
+        assert_eq!(lookout.note(HOOK, false, Some(&passed(1_855)), 0), None);
+        assert_eq!(lookout.note(HOOK, false, None, 0), None);
+        assert_eq!(lookout.note(HOOK, false, Some(&passed(1_900)), 0), None);
+        assert_eq!(lookout.blindness(7), None);
+        assert_eq!(lookout.note(HOOK, false, Some(&passed(2_000)), 0), Some(Blindness::Still));
     }
 
     #[test]
