@@ -4,6 +4,7 @@
 //! cases in turn and compares them round by round; its [`report`] judges, prints and writes JSON. A bench measures both sides of a ratio in
 //! the same rounds, because machines are shared and no figure of yesterday's can be compared with today's.
 
+mod drops;
 mod files;
 mod filter;
 mod kernel;
@@ -31,8 +32,16 @@ pub(crate) struct Bench {
 }
 
 /// All benches, in the order in which they run when none is named.
-const BENCHES: &[Bench] =
-    &[noise::BENCH, files::BENCH, filter::BENCH, kernel::BENCH, pools::BENCH, reload::BENCH, tasks::BENCH];
+const BENCHES: &[Bench] = &[
+    noise::BENCH,
+    drops::BENCH,
+    files::BENCH,
+    filter::BENCH,
+    kernel::BENCH,
+    pools::BENCH,
+    reload::BENCH,
+    tasks::BENCH,
+];
 
 /// What the command line asks for.
 pub(crate) struct Settings {

@@ -20,6 +20,10 @@ flowLogs:
     includeFilters: [{verdict: [DROPPED]}]
 ";
 
+/// A task that does not.
+pub const NO_DROPS: &str =
+    "flowLogs: [{name: none, filePath: LOGS/none.log, includeFilters: [{verdict: [FORWARDED]}]}]";
+
 /// A daemon that records what is dropped anywhere on this machine.
 #[derive(Debug)]
 pub struct Watch {
@@ -82,6 +86,22 @@ impl Watch {
     #[must_use]
     pub fn tasks(&self) -> PathBuf {
         self.folder.path().join("tasks.yaml")
+    }
+
+    /// Gives it other tasks and waits until they are in force. `watched`: they ask for drops, and those before did not; or
+    /// the other way round.
+    ///
+    /// # Errors
+    /// When it does not say so.
+    pub fn retask(&mut self, tasks: &str, watched: bool) -> Result<()> {
+        std::fs::write(self.tasks(), tasks.replace("LOGS", &self.logs().to_string_lossy()))?;
+        // What they ask for comes before them, and goes after those that did.
+        let (first, then) = match watched {
+            true => ("\"watching dropped packets\"", "the tasks have changed"),
+            false => ("the tasks have changed", "no longer watching dropped packets"),
+        };
+        self.daemon.wait_for(first)?;
+        self.daemon.wait_for(then).map(drop)
     }
 
     /// The daemon.
@@ -210,6 +230,20 @@ pub fn counter(netns: &Netns, of: &str, name: &str) -> Result<u64> {
 /// When nft refuses them.
 pub fn nft(netns: &Netns, rules: &str) -> Result<()> {
     netns.run(&["nft", rules]).map(drop)
+}
+
+/// A table `inet t` with a chain at a hook, and a rule for datagrams to each port: its counter, and what is done.
+///
+/// # Errors
+/// As [`nft`].
+pub fn chain(netns: &Netns, hook: &str, rules: &[(u16, &str, &str)]) -> Result<()> {
+    let mut text = format!("add table inet t; add chain inet t c {{ type filter hook {hook} priority 0; }}");
+    for (port, counter, verdict) in rules {
+        text += &format!(
+            "; add counter inet t {counter}; add rule inet t c udp dport {port} counter name {counter} {verdict}"
+        );
+    }
+    nft(netns, &text)
 }
 
 /// Packets and bytes of the named counter of nftables' table `inet t`.

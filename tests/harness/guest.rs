@@ -19,6 +19,12 @@ pub fn pace() -> u32 {
     if std::env::var_os("FLOWLOG_EMULATED").is_some() { 20 } else { 1 }
 }
 
+/// Whether tests that have a long form run in it (`--long`).
+#[must_use]
+pub fn long() -> bool {
+    std::env::var_os("FLOWLOG_TEST_LONG").is_some()
+}
+
 /// The running kernel's version: major and minor number; zeros when it does not say.
 #[must_use]
 pub fn kernel() -> (u32, u32) {

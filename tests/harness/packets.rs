@@ -58,6 +58,27 @@ pub fn ipv4_with(
     packet
 }
 
+/// Sum of one's complement, as RFC 1071 has it.
+pub fn checksum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|pair| {
+        let low = pair.get(1).copied().unwrap_or(0);
+        pair.first().map_or(0, |high| u32::from(u16::from_be_bytes([*high, low])))
+    });
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !u16::try_from(sum).expect("folded")
+}
+
+/// A frame of an IPv4 packet whose header's checksum is right. `ends`: the receiver's and the sender's hardware address.
+pub fn sound_frame(ends: [[u8; 6]; 2], mut packet: Vec<u8>) -> Vec<u8> {
+    let (header, _) = packet.split_at_mut(20);
+    let sum = checksum(header);
+    packet.splice(10..12, sum.to_be_bytes());
+    [&ends.concat()[..], &[8, 0], &packet].concat()
+}
+
 /// An IPv4 packet without options.
 pub fn ipv4(source: [u8; 4], destination: [u8; 4], protocol: u8, payload: &[u8]) -> Vec<u8> {
     ipv4_with(source, destination, protocol, &[], 0, payload)

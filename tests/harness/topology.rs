@@ -57,6 +57,20 @@ pub fn ip(netns: &Netns, lines: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Three hosts in a row, of which the one in the middle forwards: 10.1.0.1 at `u0`, `r0` and `r1`, 10.2.0.1 at `u0`.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn row() -> Result<(Netns, Netns, Netns)> {
+    let (left, router, right) = (host("left")?, host("router")?, host("right")?);
+    veth((&left, "u0"), (&router, "r0"))?;
+    veth((&router, "r1"), (&right, "u0"))?;
+    ip(&left, &["address add 10.1.0.1/24 dev u0", "route add default via 10.1.0.2"])?;
+    ip(&router, &["address add 10.1.0.2/24 dev r0", "address add 10.2.0.2/24 dev r1"])?;
+    ip(&right, &["address add 10.2.0.1/24 dev u0", "route add default via 10.2.0.2"])?;
+    Ok((left, router, right))
+}
+
 /// Sends `count` datagrams of `size` bytes and waits until all have arrived.
 ///
 /// # Errors

@@ -12,8 +12,8 @@ use flowlog_tests::records::all;
 use rustix::process::Signal;
 
 use crate::end_to_end::tasks;
-use crate::offloads::{send, wire};
 use crate::rejecting::essence;
+use flowlog_tests::wire::{send, wire};
 
 /// No rhythm that depends on when a daemon was started.
 const OTHERS: [&str; 3] = [", events: [start, end]", ", events: [end]", ", events: [start]"];

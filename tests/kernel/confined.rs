@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use flowlog_tests::daemon::{Daemon, PATIENCE};
-use flowlog_tests::netns::{FAR, Pair};
+use flowlog_tests::drops::{DROPS, chain, datagrams, of, to_port};
+use flowlog_tests::netns::{FAR, INTERFACE, Pair};
 use flowlog_tests::process::Process;
 use flowlog_tests::records::all;
 use flowlog_tests::traffic::ping;
@@ -55,14 +56,16 @@ fn only_the_thread_that_captures_keeps_what_capturing_takes() -> Result<()> {
     daemon.stop()?.check()
 }
 
+/// What leaves a program with the three and no way to others.
+const THREE: [&str; 3] = ["setpriv", "--bounding-set=-all,+bpf,+net_admin,+perfmon", "--no-new-privs"];
+
 #[test]
 fn three_capabilities_are_enough() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let pair = Pair::new(false)?;
     let tasks = tasks(folder.path(), EVERYTHING)?;
     let logs = folder.path().join("logs");
-    let prefix = ["setpriv", "--bounding-set=-all,+bpf,+net_admin,+perfmon", "--no-new-privs"];
-    let mut daemon = Daemon::spawn_through(&pair.near, &prefix, &tasks, &logs, &[])?;
+    let mut daemon = Daemon::spawn_through(&pair.near, &THREE, &tasks, &logs, &[])?;
     daemon.wait_for("\"watching\"")?;
     for (name, held) in threads(daemon.pid())? {
         assert_eq!(held & !CAPTURE, 0, "{name} holds {held:x}");
@@ -71,6 +74,32 @@ fn three_capabilities_are_enough() -> Result<()> {
     daemon.stop()?.check()?;
     let packets: u64 = all(&logs, "all")?.iter().map(|record| record.amount("packets")).sum();
     assert_eq!(packets, 6);
+    Ok(())
+}
+
+/// The kernel's memory is read, and its functions are named.
+#[test]
+fn three_capabilities_are_enough_for_drops() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pair = Pair::new(false)?;
+    let tasks = tasks(folder.path(), DROPS)?;
+    let logs = folder.path().join("logs");
+    chain(&pair.far, "input", &[(7029, "dropped", "drop")])?;
+    let mut daemon = Daemon::spawn_through(&pair.near, &THREE, &tasks, &logs, &[])?;
+    daemon.wait_for("\"watching dropped packets\"")?;
+    daemon.wait_for("\"watching\"")?;
+    datagrams(&pair.near, FAR, 7029, 4, 100)?;
+    for (name, held) in threads(daemon.pid())? {
+        assert_eq!(held & !CAPTURE, 0, "{name} holds {held:x}");
+    }
+    daemon.stop()?.check()?;
+    let (reason, sum) = to_port(&of(&all(&logs, "drops-")?, &pair.far)?, 7029)?;
+    assert_eq!(
+        (reason.as_str(), sum.packets, sum.interface.as_str()),
+        ("NETFILTER_DROP", 4, INTERFACE),
+        "{sum:?}"
+    );
+    assert!(sum.location.starts_with("nf"), "{sum:?}");
     Ok(())
 }
 

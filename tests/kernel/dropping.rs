@@ -9,32 +9,18 @@ use anyhow::{Context, Result, ensure};
 use flowlog_tests::drops::{Dropped, Sum, Watch, counter, datagrams, nft, to_port};
 use flowlog_tests::guest::kernel;
 use flowlog_tests::netns::{FAR, INTERFACE, NEAR, Netns, Pair};
-use flowlog_tests::packets::{SYN, tcp, udp};
-use flowlog_tests::topology::{host, ip, veth};
+use flowlog_tests::packets::{SYN, ipv4_with, sound_frame, tcp, udp};
+use flowlog_tests::topology::{ip, row};
 
-use crate::offloads::{send, wire};
+use flowlog_tests::wire::{send, wire};
 
 const NEAR4: [u8; 4] = [10, 77, 0, 1];
 const FAR4: [u8; 4] = [10, 77, 0, 2];
 
-/// Sum of one's complement, as RFC 1071 has it.
-fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !u16::try_from(sum).expect("folded")
-}
-
 /// A frame from near to far whose IP header is right.
 fn frame(source: [u8; 4], destination: [u8; 4], fragment: u16, protocol: u8, segment: &[u8]) -> Vec<u8> {
-    let mut packet = flowlog_tests::packets::ipv4_with(source, destination, protocol, &[], fragment, segment);
-    let sum = checksum(&packet[..20]);
-    packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    let mut frame = vec![2, 0x77, 0, 0, 0, 2, 2, 0x77, 0, 0, 0, 1, 8, 0];
-    frame.extend(packet);
-    frame
+    let ends = [[2, 0x77, 0, 0, 0, 2], [2, 0x77, 0, 0, 0, 1]];
+    sound_frame(ends, ipv4_with(source, destination, protocol, &[], fragment, segment))
 }
 
 /// How much a counter grew while something was done.
@@ -170,17 +156,6 @@ fn checksums_are_wrong() -> Result<()> {
         ensure!((sum.packets, sum.bytes) == (counted, counted * frame.len() as u64), "{name}: {sum:?}");
     }
     Ok(())
-}
-
-/// Three hosts in a row; the one in the middle forwards.
-fn row() -> Result<(Netns, Netns, Netns)> {
-    let (left, router, right) = (host("left")?, host("router")?, host("right")?);
-    veth((&left, "u0"), (&router, "r0"))?;
-    veth((&router, "r1"), (&right, "u0"))?;
-    ip(&left, &["address add 10.1.0.1/24 dev u0", "route add default via 10.1.0.2"])?;
-    ip(&router, &["address add 10.1.0.2/24 dev r0", "address add 10.2.0.2/24 dev r1"])?;
-    ip(&right, &["address add 10.2.0.1/24 dev u0", "route add default via 10.2.0.2"])?;
-    Ok((left, router, right))
 }
 
 #[test]

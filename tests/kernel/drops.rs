@@ -2,26 +2,20 @@
 
 use anyhow::{Result, ensure};
 use flowlog_tests::daemon::PATIENCE;
-use flowlog_tests::drops::{DROPS, Dropped, Watch, datagrams, inode, nft, nft_counter, to_port};
+use flowlog_tests::drops::{
+    DROPS, Dropped, NO_DROPS, Watch, chain, datagrams, inode, nft, nft_counter, to_port,
+};
 use flowlog_tests::guest::pace;
-use flowlog_tests::netns::{FAR, FAR6, INTERFACE, NEAR, Netns, Pair};
+use flowlog_tests::netns::{FAR, FAR6, INTERFACE, NEAR, Pair};
+use flowlog_tests::process::Process;
 use flowlog_tests::records::zstdcat;
-use flowlog_tests::topology::{host, ip, veth};
+use flowlog_tests::topology::row;
+use serde_json::json;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Bytes of an Ethernet header, which nftables does not count.
 const ETHERNET: u64 = 14;
-
-/// A table with a chain at a hook, and a rule for each port: its counter, and what is done.
-fn chain(netns: &Netns, hook: &str, rules: &[(u16, &str, &str)]) -> Result<()> {
-    let mut text = format!("add table inet t; add chain inet t c {{ type filter hook {hook} priority 0; }}");
-    for (port, counter, verdict) in rules {
-        text += &format!(
-            "; add counter inet t {counter}; add rule inet t c udp dport {port} counter name {counter} {verdict}"
-        );
-    }
-    nft(netns, &text)
-}
 
 #[test]
 fn what_nftables_drops_and_rejects_where_packets_come_in() -> Result<()> {
@@ -62,12 +56,7 @@ fn what_nftables_drops_and_rejects_where_packets_come_in() -> Result<()> {
 
 #[test]
 fn what_nftables_drops_on_its_way_through_and_out() -> Result<()> {
-    let (left, router, right) = (host("left")?, host("router")?, host("right")?);
-    veth((&left, "u0"), (&router, "r0"))?;
-    veth((&router, "r1"), (&right, "u0"))?;
-    ip(&left, &["address add 10.1.0.1/24 dev u0", "route add default via 10.1.0.2"])?;
-    ip(&router, &["address add 10.1.0.2/24 dev r0", "address add 10.2.0.2/24 dev r1"])?;
-    ip(&right, &["address add 10.2.0.1/24 dev u0", "route add default via 10.2.0.2"])?;
+    let (left, router, _right) = row()?;
     chain(&router, "forward", &[(7003, "dropped", "drop"), (7004, "rejected", "reject")])?;
     chain(&left, "output", &[(7005, "dropped", "drop")])?;
     let watch = Watch::start(&left)?;
@@ -98,14 +87,12 @@ fn what_nftables_drops_on_its_way_through_and_out() -> Result<()> {
 }
 
 #[test]
-fn the_first_drop_is_in_the_file_within_a_second_and_the_rest_at_intervals() -> Result<()> {
+fn a_first_drop_is_in_the_file_within_two_seconds_and_the_rest_at_intervals() -> Result<()> {
     let pair = Pair::new(false)?;
     chain(&pair.far, "input", &[(7001, "dropped", "drop")])?;
     let watch = Watch::start(&pair.near)?;
     let live = watch.logs().join("drops.log.zst");
     let (netns, count) = (inode(&pair.far)?, 100);
-    let sent = Instant::now();
-    datagrams(&pair.near, FAR, 7001, 1, 100)?;
     let found = || -> Result<u64> {
         let lines = if live.is_file() { zstdcat(&live, false)? } else { Vec::new() };
         let ours = lines
@@ -113,21 +100,98 @@ fn the_first_drop_is_in_the_file_within_a_second_and_the_rest_at_intervals() -> 
             .filter(|line| line.pointer("/flow/extensions/value/drop_netns") == Some(&netns.into()));
         Ok(ours.filter_map(|line| line.pointer("/flow/extensions/value/packets")?.as_u64()).sum())
     };
-    while found()? == 0 {
-        ensure!(sent.elapsed() < PATIENCE, "nothing came");
-        std::thread::sleep(Duration::from_millis(20));
+    let mut slowest = Duration::ZERO;
+    // Sockets of their own, so that each is the first of its kind; the very first may meet what goes on at the start.
+    for kinds in 1..=3 {
+        let sent = Instant::now();
+        datagrams(&pair.near, FAR, 7001, 1, 100)?;
+        while found()? < kinds {
+            ensure!(sent.elapsed() < PATIENCE, "nothing came");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        slowest = slowest.max(sent.elapsed());
     }
-    let took = sent.elapsed();
     // The writer's own delay of up to a second stands between the record and the file.
-    ensure!(took < Duration::from_millis(2_000) * pace(), "it took {took:?}");
-    println!("the first drop was in the file after {took:?}");
+    ensure!(slowest < Duration::from_millis(2_000) * pace(), "it took {slowest:?}");
+    println!("the slowest of 3 drops was in the file after {slowest:?}");
     // One socket for all, so that there is one kind of drop.
     datagrams(&pair.near, FAR, 7001, count, 100)?;
     let stopped = watch.stop()?;
     let of_far = stopped.records.iter().filter(|record| record.amount("drop_netns") == netns);
     let packets: Vec<u64> = of_far.map(|record| record.amount("packets")).collect();
-    ensure!(packets.iter().sum::<u64>() == 1 + count as u64, "{packets:?}");
-    ensure!(packets.len() <= 4, "as many records as drops: {packets:?}");
+    ensure!(packets.iter().sum::<u64>() == 3 + count as u64, "{packets:?}");
+    ensure!(packets.len() <= 6, "as many records as drops: {packets:?}");
+    Ok(())
+}
+
+#[test]
+fn a_drop_is_shown_with_its_reason_within_a_second() -> Result<()> {
+    let pair = Pair::new(false)?;
+    chain(&pair.near, "input", &[(7027, "dropped", "drop")])?;
+    let flags = ["observe", "--verdict", "DROPPED", "--to-ip", NEAR, "--to-port", "7027"];
+    let mut observer = Process::flowlog(&pair.near, &flags)?;
+    observer.told("Ctrl-C ends it")?;
+    let mut slowest = Duration::ZERO;
+    // Sockets of their own, so that each is the first of its kind.
+    for _ in 0..5 {
+        let sent = Instant::now();
+        datagrams(&pair.far, NEAR, 7027, 1, 100)?;
+        let line = observer.line(PATIENCE)?;
+        slowest = slowest.max(sent.elapsed());
+        ensure!(line.contains(FAR) && line.contains(&format!("{NEAR}:7027")), "{line}");
+        ensure!(line.contains("Policy denied DROPPED"), "{line}");
+        ensure!(line.contains("NETFILTER_DROP"), "{line}");
+    }
+    println!("the slowest of 5 drops was shown after {slowest:?}");
+    ensure!(slowest < Duration::from_secs(1) * pace(), "it took {slowest:?}");
+    let outcome = observer.interrupt()?;
+    ensure!(outcome.status.success() && outcome.err.contains("the ledger closes"), "{}", outcome.err);
+    ensure!(outcome.out.is_empty() && nft_counter(&pair.near, "dropped")?.0 == 5, "{:?}", outcome.out);
+    Ok(())
+}
+
+/// The example of the documentation of Hubble's exporter (Cilium, "Configuring Hubble exporter"), as a task.
+const DOCUMENTED: &str = r#"
+flowLogs:
+  - name: drops
+    filePath: LOGS/drops.log
+    fieldMask: [time, source.namespace, source.pod_name, destination.namespace, destination.pod_name, l4, IP, node_name,
+      is_reply, verdict, drop_reason_desc]
+    includeFilters: [{"verdict": ["DROPPED", "ERROR"]}]
+    excludeFilters: [{"source_pod": ["kube-system/"]}, {"destination_pod": ["kube-system/"]}]
+"#;
+
+#[test]
+fn the_documented_task_for_drops_logs_them_as_documented() -> Result<()> {
+    let pair = Pair::new(false)?;
+    let rule = "add counter inet t dropped; add rule inet t c tcp dport 7028 counter name dropped drop";
+    nft(
+        &pair.far,
+        &format!("add table inet t; add chain inet t c {{ type filter hook input priority 0; }}; {rule}"),
+    )?;
+    let watch = Watch::with(&pair.near, DOCUMENTED, &["--node-name", "kind-worker"])?;
+    let asking = pair.near.enter(|| {
+        // Over before TCP asks a second time.
+        Ok(TcpStream::connect_timeout(&format!("{FAR}:7028").parse()?, Duration::from_millis(300)).is_err())
+    });
+    ensure!(asking.join().map_err(|_| anyhow::anyhow!("a host died"))??, "a dropped SYN was answered");
+    let stopped = watch.stop()?;
+    ensure!(nft_counter(&pair.far, "dropped")?.0 == 1);
+    let ours: Vec<_> =
+        stopped.records.iter().filter(|record| record.number("l4/TCP/destination_port") == 7028).collect();
+    let [record] = ours[..] else { anyhow::bail!("{ours:?}") };
+    // Key by key what the documentation shows of the same packet, without pods.
+    let port = record.number("l4/TCP/source_port");
+    let documented = json!({
+        "time": record.text("time"),
+        "verdict": "DROPPED",
+        "IP": {"source": NEAR, "destination": FAR, "ipVersion": "IPv4"},
+        "l4": {"TCP": {"source_port": port, "destination_port": 7028, "flags": {"SYN": true}}},
+        "source": {}, "destination": {},
+        "node_name": "kind-worker",
+        "drop_reason_desc": "POLICY_DENIED",
+    });
+    ensure!(record.0["flow"] == documented, "{record:?}");
     Ok(())
 }
 
@@ -182,20 +246,13 @@ fn only_tasks_that_ask_for_drops_get_them() -> Result<()> {
 
 #[test]
 fn the_hook_comes_with_the_first_task_that_asks_and_goes_with_the_last() -> Result<()> {
-    const QUIET: &str =
-        "flowLogs: [{name: a, filePath: LOGS/a.log, includeFilters: [{verdict: [FORWARDED]}]}]";
     let pair = Pair::new(false)?;
     chain(&pair.far, "input", &[(7001, "dropped", "drop")])?;
     let mut watch = Watch::start(&pair.near)?;
-    let (logs, tasks) = (watch.logs(), watch.tasks());
-    let write = |text: &str| std::fs::write(&tasks, text.replace("LOGS", &logs.to_string_lossy()));
     datagrams(&pair.near, FAR, 7001, 3, 100)?;
-    write(QUIET)?;
-    watch.daemon().wait_for("no longer watching dropped packets")?;
+    watch.retask(NO_DROPS, false)?;
     datagrams(&pair.near, FAR, 7001, 100, 100)?;
-    write(DROPS)?;
-    watch.daemon().wait_for("\"watching dropped packets\"")?;
-    watch.daemon().wait_for("the tasks have changed")?;
+    watch.retask(DROPS, true)?;
     datagrams(&pair.near, FAR, 7001, 5, 100)?;
     let stopped = watch.stop()?;
     let sum = to_7001(&stopped.of(&pair.far)?);

@@ -11,8 +11,8 @@ use flowlog_tests::records::{Record, all};
 use flowlog_tests::topology::{host, ip};
 
 use crate::end_to_end::{EVERYTHING, tasks};
-use crate::offloads::{send, wire};
 use crate::packets::*;
+use flowlog_tests::wire::{send, wire};
 
 /// Tags from the outside in: EtherType and TCI.
 const TAGS: [&[(u16, u16)]; 6] = [

@@ -16,6 +16,7 @@ mod dropping;
 mod drops;
 mod end_to_end;
 mod estimating;
+mod flooding;
 mod fragments;
 mod framings;
 mod generations;

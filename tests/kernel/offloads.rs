@@ -1,16 +1,15 @@
 //! Buffers that become many packets, from everything that makes such: each packet and each byte of the wire is counted.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use flowlog_tests::capture::Capture;
 use flowlog_tests::daemon::Daemon;
-use flowlog_tests::netns::{FAR, FAR6, INTERFACE, NEAR, NEAR6, Netns, Pair, run};
+use flowlog_tests::netns::{FAR, FAR6, INTERFACE, NEAR, NEAR6, Pair, run};
 use flowlog_tests::records::{all, sums};
 use flowlog_tests::topology::{host, ip};
 use flowlog_tests::traffic::stream;
+use flowlog_tests::wire::{send, wire};
 
 use crate::end_to_end::{EVERYTHING, tasks};
 use crate::packets::*;
@@ -18,27 +17,6 @@ use crate::packets::*;
 /// linux/virtio_net.h.
 const GSO_TCPV4: u8 = 1;
 const GSO_UDP_L4: u8 = 5;
-
-/// Compiles what sends the buffers; a guest has no compiler and is given it.
-pub(crate) fn wire(folder: &Path) -> Result<PathBuf> {
-    if let Some(given) = std::env::var_os("FLOWLOG_WIRE") {
-        return Ok(given.into());
-    }
-    let program = folder.join("wire");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernel/wire.c");
-    let status = Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(source).status()?;
-    ensure!(status.success(), "cc cannot compile wire.c");
-    Ok(program)
-}
-
-pub(crate) fn send(netns: &Netns, wire: &Path, words: &[&str], buffer: &[u8]) -> Result<()> {
-    let mut child = netns.command(wire.to_str().context("a plain path")?);
-    let mut child = child.args(words).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    child.stdin.take().context("stdin is piped")?.write_all(buffer)?;
-    let output = child.wait_with_output()?;
-    ensure!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
-}
 
 #[test]
 fn datagrams_cut_by_the_kernel_are_what_the_receiver_gets() -> Result<()> {

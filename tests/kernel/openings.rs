@@ -9,8 +9,8 @@ use flowlog_tests::netns::{INTERFACE, Pair};
 use flowlog_tests::records::all;
 
 use crate::end_to_end::{EVERYTHING, tasks};
-use crate::offloads::{send, wire};
 use crate::packets::*;
+use flowlog_tests::wire::{send, wire};
 
 /// A segment between a client's port and port 443; neither host has the addresses, so nobody answers.
 fn segment(client: u16, to_server: bool, flags: u8) -> Vec<u8> {

@@ -13,6 +13,7 @@ use aya::maps::{HashMap, Map, MapData};
 use flowlog_abi::{FlowEntry, FlowKey, names};
 use flowlog_tests::bpffs::Bpffs;
 use flowlog_tests::daemon::{Daemon, PATIENCE};
+use flowlog_tests::guest::long;
 use flowlog_tests::netns::{FAR, INTERFACE, NEAR, Pair, run};
 use flowlog_tests::records::{Record, files, zstdcat};
 use rustix::process::Signal;
@@ -146,10 +147,6 @@ fn counted(ledger: &Value) -> Result<u64> {
     let hooks = ledger["hooks"].as_array().context("hooks")?;
     let egress = hooks.iter().find(|hook| hook["side"] == "egress").context("an egress hook")?;
     egress["packets"]["counted"]["packets"].as_u64().context("a number")
-}
-
-fn long() -> bool {
-    std::env::var_os("FLOWLOG_TEST_LONG").is_some()
 }
 
 #[test]

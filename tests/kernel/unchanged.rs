@@ -11,8 +11,8 @@ use flowlog_tests::records::all;
 use flowlog_tests::topology::{host, ip, veth};
 
 use crate::end_to_end::{EVERYTHING, tasks};
-use crate::offloads::{send, wire};
 use crate::packets::*;
+use flowlog_tests::wire::{send, wire};
 
 /// The hashes of the frames that a MAC address sent, sorted.
 fn hashes(pcap: &Path, source: &str) -> Result<Vec<String>> {

@@ -160,7 +160,7 @@ fn tasks(board: &Board) -> Vec<Family> {
             "flowlog_task_unrecorded_fields",
             Kind::Gauge,
             "Fields of the task's filters that ask for what no record has, such as names of pods.",
-            each(&|state| u32::try_from(state.unrecorded()).map_or(f64::MAX, f64::from)),
+            each(&|state| u32::try_from(state.unrecorded).map_or(f64::MAX, f64::from)),
         ),
         family(
             "flowlog_task_last_record_timestamp_seconds",

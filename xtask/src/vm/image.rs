@@ -126,7 +126,7 @@ fn programs(root: &Path, flowlog: &Path, tests: &Path) -> Result<()> {
     compile
         .args(["-O1", "-o"])
         .arg(root.join("flowlog/wire"))
-        .arg(system::root().join("tests/kernel/wire.c"));
+        .arg(system::root().join("tests/harness/wire.c"));
     step::shown("compiling wire.c", &mut compile)?;
     let mut libraries = BTreeSet::new();
     for (file, place) in [(flowlog, "flowlog/flowlog"), (tests, "flowlog/tests")] {

@@ -110,7 +110,12 @@ impl<'a> Btf<'a> {
                 tail(kind, info & 0xffff).ok_or_else(|| format!("types of kind {kind} are not known"))?;
             at = at.checked_add(12).and_then(|at| at.checked_add(tail)).ok_or_else(cut)?;
         }
-        Ok(Self { types, strings, first_string, begins })
+        // The last one ends with them.
+        if at as usize == types.len() {
+            Ok(Self { types, strings, first_string, begins })
+        } else {
+            Err(cut())
+        }
     }
 
     /// Bytes of all strings: where those of a module begin.
@@ -259,3 +264,7 @@ impl Member {
         if self.bits & 7 == 0 { Some(self.bits / 8) } else { None }
     }
 }
+
+#[cfg(test)]
+#[path = "btf_tests.rs"]
+pub(super) mod tests;

@@ -185,3 +185,37 @@ impl Reasons {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::btf::tests::kernel;
+    use super::*;
+
+    #[test]
+    fn what_is_not_found_disables_the_hook_by_name() {
+        let kernel = kernel();
+        let file = kernel.file(kernel.types.len());
+        let why = places(&Btf::parse(&file, 0).unwrap()).unwrap_err();
+        assert_eq!(
+            why,
+            "this kernel's types have no sk_buff.vlan_all or vlan_present where it is looked for"
+        );
+        let none = kernel.file(0);
+        let why = places(&Btf::parse(&none, 0).unwrap()).unwrap_err();
+        assert_eq!(why, "this kernel's types have no tracepoint skb:kfree_skb where it is looked for");
+    }
+
+    #[test]
+    fn what_lies_behind_what_is_copied_does_not_fit() {
+        let room = u32::try_from(SKB_BYTES).unwrap();
+        assert!(fit(&Places { skb_dev: room - 8, ..Places::default() }));
+        for places in [
+            Places { skb_dev: room, ..Places::default() },
+            Places { skb_len: room - 2, ..Places::default() },
+            Places { skb_protocol: 3, ..Places::default() },
+            Places { shared_gso_segs: u32::try_from(SHARED_BYTES).unwrap(), ..Places::default() },
+        ] {
+            assert!(!fit(&places), "{places:?}");
+        }
+    }
+}

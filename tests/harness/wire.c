@@ -6,9 +6,13 @@
  *   wire tun NAME                               standard input as one packet into a tun device
  *   wire raw NAME                               standard input as one frame out of an interface, tags and all
  *   wire frames NAME                            the same for many, each behind its length in two bytes, big end first
+ *   wire flood MILLISECONDS CPU MASK            standard input as one frame that comes in at lo again and again, with the
+ *                                               bits of MASK at random in a UDP source port; says how often, in how
+ *                                               many nanoseconds, and in how many of the CPU's
  *   wire xdp NAME MODE                          drops what comes in (MODE 2: generic, 4: in the driver) until standard
  *                                               input ends
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -20,12 +24,14 @@
 #include <linux/virtio_net.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef UDP_SEGMENT
@@ -158,8 +164,67 @@ static int xdp(char **words)
 	return 0;
 }
 
+static unsigned long now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * 1000000000ul + now.tv_nsec;
+}
+
+/* Test runs with live frames: what the program passes goes up the stack as received packets do, 64 at a time. */
+static int flood(char **words)
+{
+	struct bpf_insn pass[] = {
+		/* r6 = data; unless 36 bytes are there, go out */
+		{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 6, .src_reg = 1, .off = 0 },
+		{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 3, .src_reg = 1, .off = 4 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 4, .src_reg = 6 },
+		{ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 4, .imm = 36 },
+		{ .code = BPF_JMP | BPF_JGT | BPF_X, .dst_reg = 4, .src_reg = 3, .off = 4 },
+		/* source port = random & mask, plus one */
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_prandom_u32 },
+		{ .code = BPF_ALU64 | BPF_AND | BPF_K, .dst_reg = 0, .imm = atoi(words[2]) },
+		{ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 0, .imm = 1 },
+		{ .code = BPF_STX | BPF_MEM | BPF_H, .dst_reg = 6, .src_reg = 0, .off = 34 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = XDP_PASS },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	union bpf_attr program = {
+		.prog_type = BPF_PROG_TYPE_XDP,
+		.insns = (unsigned long)pass,
+		.insn_cnt = sizeof(pass) / sizeof(*pass),
+		.license = (unsigned long)"GPL",
+	};
+	union bpf_attr run = { .test = {
+		.data_in = (unsigned long)buffer,
+		.data_size_in = input(buffer),
+		.repeat = 1 << 16,
+		.flags = BPF_F_TEST_XDP_LIVE_FRAMES,
+	} };
+	unsigned long frames = 0, began, until;
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(atoi(words[1]), &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		return fail("sched_setaffinity");
+	run.test.prog_fd = syscall(SYS_bpf, BPF_PROG_LOAD, &program, sizeof(program));
+	began = now_ns(CLOCK_MONOTONIC);
+	until = began + atol(words[0]) * 1000000;
+	do {
+		if (syscall(SYS_bpf, BPF_PROG_TEST_RUN, &run, sizeof(run)))
+			return fail("BPF_PROG_TEST_RUN with live frames");
+		frames += run.test.repeat;
+	} while (now_ns(CLOCK_MONOTONIC) < until);
+	printf("%lu %lu %lu\n", frames, now_ns(CLOCK_MONOTONIC) - began, now_ns(CLOCK_PROCESS_CPUTIME_ID));
+	return 0;
+}
+
 int main(int count, char **words)
 {
+	if (count == 5 && !strcmp(words[1], "flood"))
+		return flood(words + 2);
 	if (count == 4 && !strcmp(words[1], "xdp"))
 		return xdp(words + 2);
 	if (count == 6 && !strcmp(words[1], "udp"))

@@ -1,0 +1,96 @@
+//! What a dropped packet costs with the program on the kernel's tracepoint, beside the same packet without it.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use flowlog_tests::drops::{DROPS, NO_DROPS, Watch};
+use flowlog_tests::flood::{dam, flooded, frame};
+use flowlog_tests::measure::{Case, Spread, in_turn, progress};
+use flowlog_tests::netns::Pair;
+use flowlog_tests::report::{Figure, Target};
+use flowlog_tests::wire::{Flood, flood, wire};
+
+use crate::{Bench, Settings};
+
+/// The bench.
+pub(crate) const BENCH: Bench = Bench {
+    name: "drops",
+    about: "a dropped packet with the hook and without it, and how many a second are recorded",
+    run,
+};
+
+/// A round of one side.
+const ROUND: Duration = Duration::from_millis(100);
+/// Each round starts and ends the hook, twice.
+const ROUNDS_MAX: usize = 21;
+/// A flood in full.
+const FLOOD: Duration = Duration::from_secs(10);
+/// Drops a second that are recorded without a loss.
+const RATE_MIN: f64 = 1e6;
+
+fn run(settings: &Settings) -> Result<Vec<Figure>> {
+    ensure!(rustix::process::geteuid().is_root(), "programs are loaded into the kernel, which needs root");
+    let mut figures = beside(settings.rounds.min(ROUNDS_MAX))?;
+    figures.extend(in_full(settings.duration.unwrap_or(FLOOD))?);
+    Ok(figures)
+}
+
+/// With the hook beside without, in turn.
+fn beside(rounds: usize) -> Result<Vec<Figure>> {
+    let folder = tempfile::tempdir()?;
+    let (wire, frame) = (wire(folder.path())?, frame());
+    let pair = Pair::alone()?;
+    dam(&pair.near)?;
+    let watch = RefCell::new(Watch::start(&pair.near)?);
+    let is_watched = Cell::new(true);
+    let mut figures = Vec::new();
+    for (name, cpus, sources) in [
+        ("one kind", 1, 1),
+        ("one kind, two CPUs", 2, 1),
+        ("4,096 kinds", 1, 1 << 12),
+        ("65,536 kinds, room for 8,192", 1, 1 << 16),
+    ] {
+        progress(&format!("drops: {name}"));
+        let round = |watched: bool| -> Result<f64> {
+            if is_watched.replace(watched) != watched {
+                watch.borrow_mut().retask(if watched { DROPS } else { NO_DROPS }, watched)?;
+            }
+            Ok(flood(&pair.near, &wire, &frame, (cpus, sources), ROUND)?.ns())
+        };
+        let mut cases = [Case::new("without", || round(false)), Case::new("with", || round(true))];
+        let series = in_turn(rounds, &mut cases)?;
+        let [without, with] = &series[..] else { return Ok(Vec::new()) };
+        let title = format!("drops: {name}, with the hook beside without");
+        figures.push(Figure::beside(title, with, without, "ns", Target::None));
+        let own = with.values().iter().zip(without.values()).map(|(with, without)| with - without);
+        let title = format!("drops: {name}, the hook alone");
+        figures.push(Figure::alone(title, Spread::of(own.collect()), "ns", Target::None));
+    }
+    watch.into_inner().stop()?;
+    Ok(figures)
+}
+
+/// From all CPUs at full speed; what is recorded is what nftables counted, or is counted as lost.
+fn in_full(time: Duration) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for (name, sources, target) in
+        [("one kind", 1, Target::AtLeast(RATE_MIN)), ("65,536 kinds", 1 << 16, Target::None)]
+    {
+        progress(&format!("drops: a flood of {name} for {} s", time.as_secs()));
+        let told = flooded(&Pair::alone()?.near, sources, time)?;
+        ensure!(told.packets + told.lost >= told.flood.frames, "{told:?}");
+        let exactly = |value: f64| Spread { median: value, low: value, high: value };
+        let figure = |what: &str, value: f64, unit, target| {
+            Figure::alone(format!("drops: flood of {name}, {what}"), exactly(value), unit, target)
+        };
+        let Flood { frames, .. } = told.flood;
+        figures.extend([
+            figure("a second", told.flood.rate(), "/s", target),
+            figure("cost", told.flood.ns(), "ns", Target::None),
+            figure("in records", told.packets as f64 / frames as f64, "of 1", Target::None),
+        ]);
+    }
+    Ok(figures)
+}
