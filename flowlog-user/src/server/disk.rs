@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_task_s_files_are_added_up_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
-        for (number, name) in [
+        let names = [
             "a.log.zst",
             "a-20260101T000000.000Z.log.zst",
             "a-20260102T000000.000Z.log.zst",
@@ -63,11 +63,9 @@ mod tests {
             "ab-20260101T000000.000Z.log.zst",
             "a[1].log",
             "a[1]-20260101T000000.000Z.log",
-        ]
-        .iter()
-        .enumerate()
-        {
-            fs::write(folder.path().join(name), vec![0; 10_usize.pow(number as u32)]).unwrap();
+        ];
+        for (name, size) in names.iter().zip((0..).map(|n| 10_usize.pow(n))) {
+            fs::write(folder.path().join(name), vec![0; size]).unwrap();
         }
         let used = |name, more| Folders::default().used_bytes(&spec(folder.path(), name, more));
         assert_eq!(used("a.log", ""), Some(111));
