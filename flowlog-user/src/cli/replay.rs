@@ -41,7 +41,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
     /// Folder below which tasks may write where they say; may be given several times.
-    #[arg(long, value_name = "DIR", env = "FLOWLOG_LOG_ROOT")]
+    #[arg(long, value_name = "DIR", value_parser = super::absolute(), env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
     /// What to print at the end.
     #[arg(long, short, value_enum, default_value = "text")]
