@@ -1,11 +1,10 @@
 //! What a dropped packet costs with the program on the kernel's tracepoint, beside the same packet without it.
 
-use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use flowlog_tests::drops::{DROPS, NO_DROPS, Watch};
+use flowlog_tests::drops::Watch;
 use flowlog_tests::flood::{dam, flooded, frame};
 use flowlog_tests::measure::{Case, Spread, in_turn, progress};
 use flowlog_tests::netns::Pair;
@@ -23,7 +22,7 @@ pub(crate) const BENCH: Bench = Bench {
 
 /// A round of one side.
 const ROUND: Duration = Duration::from_millis(100);
-/// Each round starts and ends the hook, twice.
+/// Each round starts and stops a daemon.
 const ROUNDS_MAX: usize = 21;
 /// A flood in full.
 const FLOOD: Duration = Duration::from_secs(10);
@@ -43,8 +42,6 @@ fn beside(rounds: usize) -> Result<Vec<Figure>> {
     let (wire, frame) = (wire(folder.path())?, frame());
     let pair = Pair::alone()?;
     dam(&pair.near)?;
-    let watch = RefCell::new(Watch::start(&pair.near)?);
-    let is_watched = Cell::new(true);
     let mut figures = Vec::new();
     for (name, cpus, sources) in [
         ("one kind", 1, 1),
@@ -54,10 +51,10 @@ fn beside(rounds: usize) -> Result<Vec<Figure>> {
     ] {
         progress(&format!("drops: {name}"));
         let round = |watched: bool| -> Result<f64> {
-            if is_watched.replace(watched) != watched {
-                watch.borrow_mut().retask(if watched { DROPS } else { NO_DROPS }, watched)?;
-            }
-            Ok(flood(&pair.near, &wire, &frame, (cpus, sources), ROUND)?.ns())
+            let watch = if watched { Some(Watch::start(&pair.near)?) } else { None };
+            let ns = flood(&pair.near, &wire, &frame, (cpus, sources), ROUND)?.ns();
+            watch.map(Watch::stop).transpose()?;
+            Ok(ns)
         };
         let mut cases = [Case::new("without", || round(false)), Case::new("with", || round(true))];
         let series = in_turn(rounds, &mut cases)?;
@@ -68,7 +65,6 @@ fn beside(rounds: usize) -> Result<Vec<Figure>> {
         let title = format!("drops: {name}, the hook alone");
         figures.push(Figure::alone(title, Spread::of(own.collect()), "ns", Target::None));
     }
-    watch.into_inner().stop()?;
     Ok(figures)
 }
 
@@ -87,8 +83,14 @@ fn in_full(time: Duration) -> Result<Vec<Figure>> {
         };
         let Flood { frames, .. } = told.flood;
         figures.extend([
-            figure("a second", told.flood.rate(), "/s", target),
-            figure("cost", told.flood.ns(), "ns", Target::None),
+            figure("a second, of a machine with other work", told.flood.rate(), "/s", Target::None),
+            figure("cost of each", told.flood.ns(), "ns", Target::None),
+            figure(
+                "a second of all CPUs' whole time",
+                told.cpus as f64 * 1e9 / told.flood.ns(),
+                "/s",
+                target,
+            ),
             figure("in records", told.packets as f64 / frames as f64, "of 1", Target::None),
         ]);
     }

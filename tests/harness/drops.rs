@@ -95,13 +95,13 @@ impl Watch {
     /// When it does not say so.
     pub fn retask(&mut self, tasks: &str, watched: bool) -> Result<()> {
         std::fs::write(self.tasks(), tasks.replace("LOGS", &self.logs().to_string_lossy()))?;
-        // What they ask for comes before them, and goes after those that did.
-        let (first, then) = match watched {
-            true => ("\"watching dropped packets\"", "the tasks have changed"),
-            false => ("the tasks have changed", "no longer watching dropped packets"),
-        };
-        self.daemon.wait_for(first)?;
-        self.daemon.wait_for(then).map(drop)
+        if watched {
+            self.daemon.wait_for("\"watching dropped packets\"")?;
+            self.daemon.wait_for("the tasks have changed").map(drop)
+        } else {
+            // Some time after the change, which may be said later still.
+            self.daemon.wait_for("no longer watching dropped packets").map(drop)
+        }
     }
 
     /// The daemon.

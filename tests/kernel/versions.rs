@@ -185,3 +185,54 @@ fn a_newer_form_that_is_refused_is_told_and_the_older_one_goes_on_also_over_a_re
     ensure!(bench.ports()?.contains(&7_004), "{:?}", bench.ports()?);
     Ok(())
 }
+
+/// Two tasks in one old file; of its newer form one is taken out, and somebody else asks for the name of the other.
+#[test]
+fn what_was_removed_stays_so_and_a_name_stays_with_its_owner_over_a_restart() -> Result<()> {
+    let bench = Site::new()?;
+    let logs = bench.path("logs");
+    let task = |name: &str, file: &str, port: u16| {
+        let path = logs.join(file);
+        format!(
+            "- name: {name}\n  filePath: {}\n  includeFilters: [{{destination_port: [\"{port}\"]}}]\n",
+            path.display()
+        )
+    };
+    let (old, new) = (bench.path("tasks").join("web.yaml"), bench.path("tasks").join("web.v1.yaml"));
+    fs::write(
+        &old,
+        format!("flowLogs:\n{}{}", task("web", "web.log", 7_005), task("api", "api.log", 7_006)),
+    )?;
+    flowlog(&["migrate", plain(&old)?, "--write"])?;
+    let mut daemon = bench.start(&[])?;
+    let text = fs::read_to_string(&new)?;
+    let (kept, _) = text.split_once("- name: api").context("the second task")?;
+    fs::write(&new, kept)?;
+    daemon.wait_for("`api` stands in ")?;
+    daemon.wait_for(CHANGED)?;
+    // First in byte order, which would have the name if nobody had it yet.
+    fs::write(bench.path("tasks").join("a.yaml"), format!("flowLogs:\n{}", task("web", "other.log", 7_007)))?;
+    daemon.wait_for("refused, everything else goes on")?;
+    let check = |daemon: Daemon| -> Result<()> {
+        for port in [7_005, 7_006, 7_007] {
+            udp(&bench.pair, format!("{FAR}:{port}").parse()?, 5, 100)?;
+        }
+        let status: Value = serde_json::from_str(&bench.status(&["-o", "json"])?)?;
+        let tasks = status["tasks"].as_array().context("tasks")?;
+        let of_web = tasks.iter().filter(|task| task["task"] == "web").collect::<Vec<_>>();
+        ensure!(of_web.len() == 1 && of_web[0]["file"].as_str() == new.to_str(), "{tasks:?}");
+        daemon.stop()?.check()
+    };
+    check(daemon)?;
+    check(bench.start(&[])?)?;
+    let found = |stem: &str, port: u16| -> Result<usize> {
+        let of_port = |record: &&flowlog_tests::records::Record| {
+            record.0["flow"]["l4"]["UDP"]["destination_port"].as_u64() == Some(port.into())
+        };
+        Ok(all(&logs, stem)?.iter().filter(of_port).count())
+    };
+    // Sent in both runs; nothing of what does not run.
+    let counts = [found("web-", 7_005)?, found("api-", 7_006)?, found("other-", 7_007)?];
+    ensure!(counts[0] >= 2 && counts[1..] == [0, 0], "{counts:?}");
+    Ok(())
+}

@@ -21,7 +21,7 @@ pub(crate) struct CheckArgs {
     #[arg(long = "pools", value_name = "PATH", env = "FLOWLOG_POOLS")]
     pools: Vec<PathBuf>,
     /// Folder below which the daemon may write, as for `flowlog run`; may be given several times.
-    #[arg(long, value_name = "DIR", default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
+    #[arg(long, value_name = "DIR", value_parser = super::absolute(), default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
     /// Refuse older forms, as for `flowlog run`.
     #[arg(long, env = "FLOWLOG_NO_CONVERT")]

@@ -28,7 +28,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, env = "FLOWLOG_NO_CONVERT")]
     no_convert: bool,
     /// Folder below which the daemon may write, as for `flowlog run`: tasks write there whose form does not say where.
-    #[arg(long, value_name = "DIR", default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
+    #[arg(long, value_name = "DIR", value_parser = super::absolute(), default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
     /// A flow as Hubble prints it (`hubble observe -o json`, a line of a log); `-` reads lines from stdin.
     #[arg(long, value_name = "JSON", required_unless_present_any = ["kernel", "normal"])]

@@ -25,7 +25,7 @@ pub(crate) struct MigrateArgs {
     #[arg(long, value_enum, default_value = "v1")]
     to: To,
     /// Folder in which tasks write whose form does not say where (v1alpha1-flowlog).
-    #[arg(long, value_name = "DIR", default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
+    #[arg(long, value_name = "DIR", value_parser = super::absolute(), default_value = super::run::LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
     log_root: PathBuf,
     /// Output format.
     #[arg(long, short, value_enum, default_value = "text")]
@@ -98,14 +98,18 @@ fn say(migration: &Migration, to: Form, written: bool, error: Option<&str>) {
     match &migration.outcome {
         Outcome::Current => tracing::info!("{file} is {to} already"),
         Outcome::Pools => tracing::info!("{file} holds pools, which stay as they are"),
-        Outcome::There { file: other, difference: None } => {
-            tracing::info!("{file} ({from}) is in {} already, which says the same", other.display());
-        }
-        Outcome::There { file: other, difference: Some(difference) } => {
-            tracing::warn!(
-                "{file} ({from}) is in {} already, which says something else: {difference}",
-                other.display()
-            );
+        Outcome::There { file: other, difference, removed } => {
+            let other = other.display();
+            match (difference, removed.is_empty()) {
+                (Some(difference), _) => {
+                    tracing::warn!(
+                        "{file} ({from}) is in {other} already, which says something else: {difference}"
+                    );
+                }
+                (None, true) => tracing::info!("{file} ({from}) is in {other} already, which says the same"),
+                (None, false) => tracing::info!("{file} ({from}) was converted into {other} already"),
+            }
+            removed.iter().for_each(|line| tracing::warn!("{line}"));
         }
         Outcome::Convert { target, without, .. } => {
             match (error, written) {
@@ -130,8 +134,8 @@ fn to_json(migration: &Migration, write: bool, error: Option<&str>) -> Value {
     let more = match &migration.outcome {
         Outcome::Current => json!({ "outcome": "current" }),
         Outcome::Pools => json!({ "outcome": "pools" }),
-        Outcome::There { file, difference } => {
-            json!({ "outcome": "there", "target": path(file), "difference": difference })
+        Outcome::There { file, difference, removed } => {
+            json!({ "outcome": "there", "target": path(file), "difference": difference, "removed": removed })
         }
         Outcome::Convert { target, text, without } => {
             json!({ "outcome": "convert", "target": path(target), "text": text, "without": without,

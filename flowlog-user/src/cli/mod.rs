@@ -17,6 +17,7 @@ mod flags;
 pub(crate) mod interfaces;
 mod live_line;
 pub(crate) mod logging;
+mod losses;
 mod memory;
 pub(crate) mod migrate;
 mod notes;
@@ -42,6 +43,7 @@ pub(crate) mod verify;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flowlog_user::capture::tunnels::TunnelMode;
 use flowlog_user::config::Sources;
@@ -318,6 +320,11 @@ pub(crate) type Names = (Option<String>, Option<String>);
 
 fn ns(duration: SignedDuration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Reads a path, and makes it one that means the same from every folder.
+fn absolute() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>)
 }
 
 #[cfg(test)]

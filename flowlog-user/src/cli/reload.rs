@@ -284,7 +284,9 @@ impl Reload {
         for (task, problems) in &decision.refused {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
             let key = (task.spec.name.clone(), task.file.to_path_buf());
-            if self.refused.get(&key) != Some(&lines.join("\n")) {
+            // What is asked belongs to it: another edit is told of, though it is refused for the same reason.
+            let said = format!("{}\n{}", lines.join("\n"), task.spec.file.definition.0);
+            if self.refused.get(&key) != Some(&said) {
                 let runs = decision.tasks.get(&task.spec.name).is_some_and(|runs| runs.file == task.file);
                 for line in &lines {
                     if runs {
@@ -296,7 +298,7 @@ impl Reload {
                 self.board.reloads.failed.add(1);
                 self.audit.task("rejected", cause, task, &self.config, &[("problems", list(problems))]);
             }
-            refused.insert(key, lines.join("\n"));
+            refused.insert(key, said);
         }
         self.refused = refused;
     }

@@ -41,7 +41,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
     /// Folder below which tasks may write where they say; may be given several times.
-    #[arg(long, value_name = "DIR", env = "FLOWLOG_LOG_ROOT")]
+    #[arg(long, value_name = "DIR", value_parser = super::absolute(), env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
     /// What to print at the end.
     #[arg(long, short, value_enum, default_value = "text")]
@@ -49,7 +49,7 @@ pub(crate) struct ReplayArgs {
 }
 
 /// Flows that are handed on together.
-const BATCH_FLOWS: usize = 4096;
+const BATCH_FLOWS: usize = 1024;
 
 /// Recorded events that are handed on together; they are larger than flows.
 const BATCH_EVENTS: usize = 512;

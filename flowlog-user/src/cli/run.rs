@@ -54,7 +54,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "GLOB", env = "FLOWLOG_EXCLUDE_INTERFACE")]
     exclude_interface: Vec<String>,
     /// Folder below which tasks may write; may be given several times.
-    #[arg(long, value_name = "DIR", default_value = LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
+    #[arg(long, value_name = "DIR", value_parser = super::absolute(), default_value = LOG_ROOT, env = "FLOWLOG_LOG_ROOT")]
     log_root: Vec<PathBuf>,
     /// Folder for what must outlive the daemon: the last accepted tasks and audit.log [default: /var/lib/flowlog].
     #[arg(long, value_name = "DIR", env = "FLOWLOG_STATE_DIR")]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::memory::Hash;
 use super::pools::{self, Defined};
 use super::raw;
 use super::resources;
@@ -19,8 +20,10 @@ pub(super) struct Content {
     pub(super) pools: Vec<Defined>,
     /// How it was written.
     pub(super) form: Form,
-    /// Of what it was made, where it says so.
-    pub(super) mark: Option<Mark>,
+    /// Of what it was made, where it says so, and where.
+    pub(super) mark: Option<(Place, Mark)>,
+    /// SHA-256 of the text.
+    pub(super) hash: Option<Hash>,
 }
 
 /// What a file may hold.
@@ -45,7 +48,8 @@ impl Holds {
 /// Reads one file: either tasks, or pools in any number of documents. Tasks in an older form are made into those of v1
 /// first; `folder` is where they write when their form cannot say it.
 pub(super) fn read(file: &str, text: &str, holds: Holds, folder: &Path, problems: &mut Problems) -> Content {
-    let content = content(file, text, holds, folder, problems);
+    let mut content = content(file, text, holds, folder, problems);
+    content.hash = Some(Hash::of(text));
     problems.close(file);
     content
 }
@@ -101,7 +105,9 @@ fn tasks(tree: &Tree, content: &mut Content, problems: &mut Problems) {
     let errors = problems.errors.len();
     let known: Vec<&str> = KEYS.iter().copied().filter(|key| *key != mark::KEY).collect();
     let fields = tree.fields("key", &known, find, problems);
-    content.mark = fields.get(mark::KEY).and_then(|tree| Mark::read(tree, problems));
+    content.mark = fields
+        .entry(mark::KEY)
+        .and_then(|entry| Some((entry.place.clone(), Mark::read(&entry.value, problems)?)));
     match fields.get("flowLogs") {
         Some(list) => {
             let tasks = list.list(problems).iter().filter_map(|task| Spec::read(task, problems));

@@ -8,7 +8,8 @@ use super::Sources;
 use super::diff::{Others, Owned};
 use super::document::Content;
 use super::lineage::{Said, families};
-use super::versions::{Form, Mark, Twin};
+use super::superseded::{self, Removed, Superseded};
+use super::versions::{Form, Twin};
 use crate::record::Pools;
 use crate::task::Spec;
 use crate::tree::Problem;
@@ -37,6 +38,8 @@ pub(super) struct Forms {
     newer: BTreeMap<(String, PathBuf), Vec<(PathBuf, Form)>>,
     /// Every other form of one that counts.
     pub(super) others: Others,
+    /// Tasks that older files have and their newer ones have not any more.
+    removed: Removed,
 }
 
 /// Those of one definition.
@@ -44,6 +47,7 @@ pub(super) struct Forms {
 pub(super) struct FormsOf<'a> {
     twins: &'a [Twin],
     newer: &'a [(PathBuf, Form)],
+    removed: &'a [(PathBuf, Vec<String>)],
 }
 
 impl Forms {
@@ -52,6 +56,7 @@ impl Forms {
         FormsOf {
             twins: self.twins.get(&key).map_or(&[], Vec::as_slice),
             newer: self.newer.get(&key).map_or(&[], Vec::as_slice),
+            removed: self.removed.get(file).map_or(&[], Vec::as_slice),
         }
     }
 
@@ -89,18 +94,24 @@ pub(super) fn settle<'a, 'b>(
 ) -> Settled {
     let mut by_name: BTreeMap<&str, Vec<Said<'a>>> = BTreeMap::new();
     for (file, content, is_valid) in files.clone() {
-        let (form, mark) = (content.form, content.mark.as_ref());
+        let (form, mark) = (content.form, content.mark.as_ref().map(|(_, mark)| mark));
         for spec in &content.tasks {
             by_name.entry(&spec.name).or_default().push(Said { file, form, mark, spec, is_valid });
         }
     }
-    let mut settled = Settled::default();
+    let superseded = Superseded::new(files.clone());
+    let mut settled = Settled { warnings: superseded.stale.clone(), ..Settled::default() };
     let mut verdicts: HashMap<(&Path, &str), Verdict<'a>> = HashMap::new();
     for (name, all) in by_name {
         let in_force = in_force(name);
         let stays = |(owned, _): &(&Owned, bool)| all.iter().any(|said| *said.file == *owned.file);
         let is_said = in_force.as_ref().is_some_and(stays);
         for family in families(all) {
+            let (family, removed) = superseded.living(family);
+            for (said, newer) in removed {
+                let warning = superseded::note(&mut settled.forms.removed, &said, newer);
+                settled.warnings.push(warning);
+            }
             let of_it =
                 |(owned, _): &(&Owned, bool)| !is_said || family.iter().any(|said| *said.file == *owned.file);
             let in_force = in_force.filter(of_it);
@@ -262,54 +273,61 @@ fn deletable(newer: Form) -> String {
     )
 }
 
-/// Says it for a task of a file; `is_valid`: what is in force is what stands in the file now. `bad`: the file that
-/// migrating would write is there, and not valid.
+/// Says it for a task of a file; `trouble`: what must be before the text that is in force is sure to be there at another
+/// start, where it is not. `bad`: the file that migrating would write is there, and not valid.
 pub(super) fn origin(
     file: &Path,
     content: &Content,
-    is_valid: bool,
-    FormsOf { twins, newer }: FormsOf<'_>,
+    trouble: Option<&str>,
+    FormsOf { twins, newer, removed }: FormsOf<'_>,
     bad: Option<&Path>,
     sources: &Sources,
 ) -> Origin {
     let form = content.form;
     let mut parts = Vec::new();
+    let read = match sources.refuse_older {
+        false => format!("converted from {form} when it was read"),
+        true => format!(
+            "{form} is refused, since --no-convert was given: the task goes on as it was, until flowlog is started again"
+        ),
+    };
     if let Some((newer, its)) = newer.first() {
         parts.push(format!(
-            "converted from {form} when it was read; {} says it in {its} and is refused: correct that, and it counts; keep {} \
+            "{read}; {} says it in {its} and is refused: correct that, and it counts; keep {} \
              until then",
             newer.display(),
             file.display()
         ));
     } else if let (true, Some(bad)) = (form != Form::V1, bad) {
         parts.push(format!(
-            "converted from {form} when it was read; {} beside it is not valid: correct that (or move it away and migrate \
+            "{read}; {} beside it is not valid: correct that (or move it away and migrate \
              again), and keep {} until then",
             bad.display(),
             file.display()
         ));
     } else if form != Form::V1 {
-        let first = if is_valid { "" } else { "once its errors are corrected, " };
+        let first = trouble.map(|trouble| format!("once {trouble}, ")).unwrap_or_default();
         parts.push(format!(
-            "converted from {form} when it was read; {first}{} writes {} beside it; with that in place, {}",
+            "{read}; {first}{} writes {} beside it; with that in place, {}",
             sources.how_to_migrate(file, form),
             Form::V1,
             deletable(Form::V1)
         ));
     } else if twins.is_empty() {
-        parts.extend(content.mark.as_ref().map(Mark::said));
+        parts.extend(content.mark.as_ref().map(|(_, mark)| mark.said()));
     }
-    parts.extend(twins.iter().map(|twin| of_twin(twin, form, file, is_valid)));
+    parts.extend(twins.iter().map(|twin| of_twin(twin, form, trouble)));
+    parts.extend(removed.iter().map(|(old, names)| superseded::removed(names, old, file)));
     Origin { form, message: parts.join("; ") }
 }
 
 /// What an older file says of the task, and when it may go.
-fn of_twin(twin: &Twin, newer: Form, file: &Path, is_valid: bool) -> String {
+fn of_twin(twin: &Twin, newer: Form, trouble: Option<&str>) -> String {
     let (older, form) = (twin.file.display(), twin.form);
     let names: Vec<String> = twin.needed_for.iter().map(|name| format!("`{name}`")).collect();
-    let when = match (names.as_slice(), is_valid) {
-        ([], true) => deletable(newer),
-        ([], false) => format!("keep it until the errors of {} are corrected", file.display()),
+    let when = match (names.as_slice(), trouble) {
+        ([], None) => deletable(newer),
+        ([], Some(trouble)) => format!("keep it until {trouble}"),
         ([one], _) => format!("keep it for task {one}, which stands nowhere else"),
         (several, _) => format!("keep it for the tasks {}, which stand nowhere else", several.join(", ")),
     };

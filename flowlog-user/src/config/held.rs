@@ -43,7 +43,8 @@ pub(super) fn parse(bytes: &[u8]) -> Option<(PathBuf, Vec<Arc<Spec>>)> {
     Some((file.into(), tasks.iter().filter_map(|task| Some(Arc::new(spec(file, task)?))).collect()))
 }
 
-fn spec(file: &str, kept: &Value) -> Option<Spec> {
+/// A task as it was kept.
+pub(super) fn spec(file: &str, kept: &Value) -> Option<Spec> {
     let documents = raw::parse(file, &kept.get("task")?.to_string()).ok()?;
     let mut problems = Problems::default();
     let mut spec = Spec::read(documents.first()?.1.as_ref()?, &mut problems)?;

@@ -8,6 +8,7 @@ use super::versions::{Form, Mark, bare_stem};
 use crate::task::Spec;
 
 /// A task as a file says it.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Said<'a> {
     pub(super) file: &'a Path,
     pub(super) form: Form,

@@ -6,6 +6,7 @@ use super::files::NoText;
 use super::forms::{Origin, origin, settle};
 use super::pools::{Joined, join};
 use super::{Sources, files};
+use crate::record::Pools;
 use crate::task::{Plan, Spec};
 use crate::tree::{Place, Problem, Problems};
 
@@ -85,7 +86,8 @@ pub fn load(sources: impl Into<Sources>) -> Result<Loaded, Error> {
     for ((file, content, is_valid), (_, kept)) in contents.iter().zip(&settled.specs) {
         for spec in kept {
             let forms = settled.forms.of(&spec.name, file);
-            let origin = || origin(file, content, *is_valid, forms, None, &sources);
+            let trouble = (!is_valid).then(|| format!("the errors of {} are corrected", file.display()));
+            let origin = || origin(file, content, trouble.as_deref(), forms, None, &sources);
             origins.entry(spec.name.clone()).or_insert_with(origin);
             specs.push(Spec::clone(spec));
         }
@@ -119,8 +121,7 @@ fn pools(contents: &[(PathBuf, Content, bool)], problems: &mut Problems) -> Join
         }
     }
     let pools = of(true).map(|(file, content, _)| (file.as_path(), content.pools.as_slice()));
-    let pools =
-        join(pools.chain(broken.iter().map(|(file, one)| (*file, one.as_slice()))), &Joined::default());
+    let pools = join(pools.chain(broken.iter().map(|(file, one)| (*file, one.as_slice()))), |_| None);
     problems.errors.extend(pools.refused.iter().cloned());
     problems.warnings.extend(pools.warnings.iter().cloned());
     let newer = of(false).flat_map(|(_, content, _)| &content.pools);
@@ -143,5 +144,7 @@ pub fn read(name: &str, text: &str) -> Result<(Plan, Vec<Problem>), Error> {
     if !problems.errors.is_empty() {
         return Err(Error::Invalid(problems));
     }
+    let unseen = plan.tasks.iter().flat_map(|task| task.spec.filter.unseen(&Pools::default()));
+    problems.warnings.extend(unseen);
     Ok((plan, problems.warnings))
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::held;
+use super::incumbents::{InForce, Incumbents};
 use super::news::News;
 use super::versions::Form;
 use crate::limits::CONFIG_BYTES_MAX;
@@ -19,6 +20,8 @@ use crate::write::{Error, StateDir};
 const FOLDER: &str = "tasks";
 /// The one with tasks that name pools, and the addresses that these had.
 const HELD: &str = "pools";
+/// The one with what is in force of each file.
+const IN_FORCE: &str = "in-force";
 /// The one with what older forms were converted to, and of what.
 const CONVERTED: &str = "converted";
 
@@ -63,13 +66,21 @@ pub(super) struct Memory {
     pending: Pending,
     /// Tasks that name pools, as they are kept.
     held: BTreeMap<PathBuf, Vec<Arc<Spec>>>,
+    /// What is in force, and the hash of the text in which that is kept.
+    in_force: BTreeMap<Arc<Path>, (InForce, Hash)>,
     /// Which form and text of a file was converted last.
     marks: BTreeMap<PathBuf, (String, String)>,
 }
 
 impl Memory {
     pub(super) const fn new(state: Option<Arc<StateDir>>) -> Self {
-        Self { state, pending: BTreeMap::new(), held: BTreeMap::new(), marks: BTreeMap::new() }
+        Self {
+            state,
+            pending: BTreeMap::new(),
+            held: BTreeMap::new(),
+            in_force: BTreeMap::new(),
+            marks: BTreeMap::new(),
+        }
     }
 
     /// Tasks that name pools as they were in force last, with their files.
@@ -106,6 +117,47 @@ impl Memory {
             }
         }
         self.held = now;
+    }
+
+    /// Who had what when the daemon ran last.
+    pub(super) fn load_incumbents(&mut self) -> Incumbents {
+        let mut incumbents = Incumbents::default();
+        let Some(state) = &self.state else { return incumbents };
+        for name in state.names(IN_FORCE).unwrap_or_default() {
+            let Ok(Some(bytes)) = state.get(IN_FORCE, &name, CONFIG_BYTES_MAX * 8) else { continue };
+            if let Some(file) = incumbents.add(&bytes) {
+                let hash = Hash(Sha256::digest(&bytes).into());
+                self.in_force.insert(file.into(), (InForce::default(), hash));
+            }
+        }
+        incumbents
+    }
+
+    /// Keeps what is in force of each file.
+    pub(super) fn keep_in_force(&mut self, now: BTreeMap<Arc<Path>, InForce>) {
+        if self.state.is_none() {
+            return;
+        }
+        for file in self.in_force.keys().filter(|file| !now.contains_key(*file)) {
+            self.pending.insert((IN_FORCE, file.to_path_buf()), None);
+        }
+        let mut kept = BTreeMap::new();
+        for (file, now) in now {
+            let before = self.in_force.get(&file);
+            let hash = match before.filter(|(old, _)| old.is_plainly(&now)) {
+                Some((_, hash)) => *hash,
+                None => {
+                    let text = now.text(&file);
+                    let hash = Hash::of(&text);
+                    if before.is_none_or(|(_, old)| *old != hash) {
+                        self.pending.insert((IN_FORCE, file.to_path_buf()), Some(Kept::Text(text)));
+                    }
+                    hash
+                }
+            };
+            kept.insert(file, (now, hash));
+        }
+        self.in_force = kept;
     }
 
     pub(super) fn keep(&mut self, file: &Path, text: &str) {

@@ -8,9 +8,11 @@
 
 mod diff;
 mod document;
+mod escapes;
 mod files;
 mod forms;
 mod held;
+mod incumbents;
 mod lineage;
 mod load;
 mod memory;
@@ -22,6 +24,7 @@ mod raw;
 mod resources;
 mod schema;
 mod sources;
+mod superseded;
 mod versions;
 mod watch;
 

@@ -13,6 +13,7 @@ use super::diff::{Owned, Tasks, decide};
 use super::document::{self, Content};
 use super::files::{self, NoText};
 use super::forms::{Forms, Origin, origin, settle};
+use super::incumbents::{Incumbents, in_force};
 use super::memory::{Hash, Memory, Unwritten};
 use super::news::{Look, News};
 use super::pools::{Joined, join};
@@ -47,6 +48,8 @@ pub struct Config {
     joined: Joined,
     /// At a start: tasks that name pools, as they were in force before.
     held: HashMap<String, Owned>,
+    /// At a start: who had what before.
+    incumbents: Incumbents,
     /// Of tasks that stand in several forms.
     forms: Forms,
     /// What was asked for at the last decision and not given, and what was told of pools.
@@ -66,6 +69,7 @@ impl Config {
             tasks: Tasks::new(),
             joined: Joined::default(),
             held: HashMap::new(),
+            incumbents: Incumbents::default(),
             forms: Forms::default(),
             refused: Vec::new(),
             noticed: BTreeMap::new(),
@@ -78,7 +82,9 @@ impl Config {
         let held = self.memory.load_held().into_iter();
         let held = held.map(|(file, spec)| (spec.name.clone(), Owned { spec, file: file.into() }));
         self.held = held.collect();
-        let mut look = self.look(now_ns, true);
+        self.incumbents = self.memory.load_incumbents();
+        let mut look = Look::default();
+        self.scan(now_ns, &mut look);
         for (file, text) in self.memory.load(&mut look.news) {
             self.memory.kept(&file, &text);
             let mut paths = self.sources.paths();
@@ -98,16 +104,24 @@ impl Config {
                 look.news.push(News::Restored { file, hash });
             }
         }
-        // From what is remembered too, and as if nothing had been decided before.
-        (self.tasks, self.joined) = (Tasks::new(), Joined::default());
+        // Once, from what is remembered too: what is not in force in the end is not told of.
         self.decide(&mut look);
         self.held.clear();
+        self.incumbents = Incumbents::default();
         look
     }
 
     /// Reads every file and says what has changed. `force` decides again even when nothing has.
     pub fn look(&mut self, now_ns: u64, force: bool) -> Look {
         let mut look = Look::default();
+        if self.scan(now_ns, &mut look) || force {
+            self.decide(&mut look);
+        }
+        look
+    }
+
+    /// Reads every file; true when there may be something to decide.
+    fn scan(&mut self, now_ns: u64, look: &mut Look) -> bool {
         let mut listed: Vec<PathBuf> = Vec::new();
         let mut out_of_reach: Vec<PathBuf> = Vec::new();
         for path in self.sources.paths().map(Path::to_path_buf).collect::<Vec<_>>() {
@@ -128,7 +142,7 @@ impl Config {
         }
         listed.sort_unstable();
         listed.dedup();
-        let mut changed = force;
+        let mut changed = false;
         for file in &listed {
             changed |= self.take(file, &mut look.news);
         }
@@ -144,10 +158,7 @@ impl Config {
                 look.again = true;
             }
         }
-        if changed {
-            self.decide(&mut look);
-        }
-        look
+        changed
     }
 
     /// Decides from what is accepted which pools and which tasks there are.
@@ -155,7 +166,10 @@ impl Config {
         let pools = self.files.iter().filter_map(|(file, known)| {
             known.accepted.as_ref().map(|(_, content)| (file.as_path(), content.pools.as_slice()))
         });
-        let pools = join(pools, &self.joined);
+        let pools = join(pools, |name| {
+            let now = self.joined.defined.get(name).map(|(file, defined)| (file.as_path(), defined.form));
+            now.or_else(|| self.incumbents.pool(name))
+        });
         let before = std::mem::replace(&mut self.joined, pools);
         self.follow();
         let files = self.files.iter().filter_map(|(file, known)| {
@@ -173,7 +187,14 @@ impl Config {
             }
         }
         self.notice(&settled.warnings, &mut look.news);
-        let mut decision = decide(&settled.specs.into_iter().collect(), &settled.forms.others, &self.tasks);
+        let (specs, others) = (settled.specs.into_iter().collect(), &settled.forms.others);
+        let mut decision = decide(&specs, others, &self.tasks);
+        if !decision.refused.is_empty() && !self.incumbents.have_no_tasks() {
+            // At a start who had something before keeps it, as while the daemon runs.
+            let mut now = self.incumbents.of(&specs, &self.held, self.sources.roots.as_deref());
+            now.extend(self.tasks.clone());
+            decision = decide(&specs, others, &now);
+        }
         decision.refused.extend(settled.refused);
         self.forms = settled.forms;
         self.tasks = decision.tasks.clone();
@@ -232,13 +253,16 @@ impl Config {
         }
     }
 
-    /// Keeps what is in force of tasks that name pools.
+    /// Keeps what is in force: with addresses, of tasks that name pools.
     fn hold(&mut self) {
         let mut held: BTreeMap<PathBuf, Vec<Arc<Spec>>> = BTreeMap::new();
         for owned in self.tasks.values().filter(|owned| owned.spec.filter.names_pools()) {
             held.entry(owned.file.to_path_buf()).or_default().push(Arc::clone(&owned.spec));
         }
         self.memory.hold(held);
+        let pools = self.joined.defined.iter();
+        let pools = pools.map(|(name, (file, defined))| (&**name, file.as_path(), defined.form));
+        self.memory.keep_in_force(in_force(&self.tasks, pools));
     }
 
     /// Says what several files say together, once.
@@ -347,7 +371,13 @@ impl Config {
         let bad =
             self.files.get(&beside).filter(|known| known.rejected.is_some() && known.accepted.is_none());
         let bad = bad.map(|_| beside.as_path());
-        Some(origin(file, content, known.rejected.is_none(), self.forms.of(task, file), bad, &self.sources))
+        let unreachable = self.unreachable.keys().find(|path| file.starts_with(path));
+        let trouble = match (unreachable, &known.rejected) {
+            (Some(path), _) => Some(format!("{} can be read", path.display())),
+            (None, Some(_)) => Some(format!("the errors of {} are corrected", file.display())),
+            (None, None) => None,
+        };
+        Some(origin(file, content, trouble.as_deref(), self.forms.of(task, file), bad, &self.sources))
     }
 
     /// The arguments of the command that makes a file of an older form into one of the newest.
@@ -450,7 +480,7 @@ fn read(file: &Path, text: &str, sources: &Sources) -> Result<Read, Vec<Problem>
     for spec in &content.tasks {
         problems.errors.append(&mut claims.take(spec));
     }
-    problems.errors.extend(join([(file, content.pools.as_slice())], &Joined::default()).refused);
+    problems.errors.extend(join([(file, content.pools.as_slice())], |_| None).refused);
     problems.errors.sort_by(|one: &Problem, other| Place::cmp(&one.place, &other.place));
     if problems.errors.is_empty() {
         return Ok((content, problems.warnings));

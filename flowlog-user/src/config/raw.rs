@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
+use super::escapes::{Moved, joined};
 use crate::limits;
 use crate::tree::{Entry, Place, Problem, Tree, Value};
 
@@ -17,10 +18,11 @@ pub(super) type Document = (Place, Option<Tree>);
 ///
 /// The one place at which reading had to stop; after it nothing in the file can be trusted.
 pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Document>, Problem> {
-    let mut builder = Builder::new(file);
-    for event in Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) {
+    let (text, moved) = joined(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let mut builder = Builder::new(file, moved);
+    for event in Parser::new_from_str(&text) {
         let (event, span) = event.map_err(|error| Problem {
-            place: place(&builder.file, *error.marker(), builder.path()),
+            place: builder.here(*error.marker()),
             message: format!("this is not YAML: {}", error.info().to_lowercase()),
         })?;
         builder.take(event, span)?;
@@ -42,6 +44,7 @@ enum Items {
 
 struct Builder {
     file: Arc<str>,
+    moved: Moved,
     open: Vec<Open>,
     anchors: HashMap<usize, Tree>,
     nodes: usize,
@@ -50,9 +53,10 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(file: &str) -> Self {
+    fn new(file: &str, moved: Moved) -> Self {
         Self {
             file: file.into(),
+            moved,
             open: Vec::new(),
             anchors: HashMap::new(),
             nodes: 0,
@@ -74,8 +78,14 @@ impl Builder {
         }
     }
 
+    fn place(&self, mark: Marker, path: String) -> Place {
+        // The parser counts columns from 0.
+        let column = 1 + self.moved.column(mark.line(), mark.col());
+        Place { file: Arc::clone(&self.file), line: mark.line(), column, path }
+    }
+
     fn here(&self, mark: Marker) -> Place {
-        place(&self.file, mark, self.path())
+        self.place(mark, self.path())
     }
 
     fn fail<T>(&self, mark: Marker, message: impl Into<String>) -> Result<T, Problem> {
@@ -96,7 +106,8 @@ impl Builder {
         }
         match event {
             Event::DocumentStart(_) => {
-                self.documents.push((place(&self.file, mark, String::new()), None));
+                let place = self.place(mark, String::new());
+                self.documents.push((place, None));
             }
             Event::Scalar(text, style, anchor, tag) => {
                 if tag.is_some() {
@@ -202,11 +213,6 @@ fn new_key(tree: Tree, seen: &mut HashMap<String, Place>) -> Result<(String, Pla
     }
     seen.insert(text.clone(), place.clone());
     Ok((text, place))
-}
-
-fn place(file: &Arc<str>, mark: Marker, path: String) -> Place {
-    // The parser counts columns from 0.
-    Place { file: Arc::clone(file), line: mark.line(), column: mark.col() + 1, path }
 }
 
 fn scalar(text: String, style: ScalarStyle) -> Value {

@@ -6,7 +6,7 @@ use super::versions::Form;
 use crate::tree::{Problems, Tree, Value};
 
 /// Kubernetes' own list, as `kubectl get -o yaml` prints several, and what lists of one kind are called.
-const LIST: &str = "List";
+pub(super) const LIST: &str = "List";
 const OWN_LISTS: [&str; 3] = ["CiliumPodIPPoolList", "AddressPoolList", "FlowLogList"];
 
 /// The resources of all documents, those of lists one by one. A document that is no list is one, whatever it is. `None`

@@ -53,10 +53,16 @@ impl Selectors {
         .map(Self)
     }
 
-    /// Whether they ask only for labels that records of ours have: `reserved:` and `pool:`.
-    pub(super) fn are_recorded(&self) -> bool {
-        let recorded = |source: Option<&str>| matches!(source, Some("reserved" | POOL));
-        self.requirements().all(|(_, requirement)| recorded(requirement.key.source.as_deref()))
+    /// Whether one of them asks only for labels that records of ours have.
+    pub(super) fn are_recorded(&self, pools: &Pools) -> bool {
+        self.unrecorded(pools).count() < self.0.len()
+    }
+
+    /// Where selectors stand that ask for labels which no record of ours has.
+    pub(super) fn unrecorded(&self, pools: &Pools) -> impl Iterator<Item = &Place> {
+        let is_recorded = |requirement: &Requirement| requirement.key.is_recorded(pools);
+        let all = self.0.iter().filter(move |selector| !selector.value.iter().all(is_recorded));
+        all.map(|selector| &selector.place)
     }
 
     fn requirements(&self) -> impl Iterator<Item = (&Place, &Requirement)> {
@@ -68,8 +74,8 @@ impl Selectors {
     /// Labels of pools that no flow is given.
     pub(super) fn vain(&self, pools: &Pools, problems: &mut Vec<Problem>) {
         for (place, requirement) in self.requirements() {
-            let Key { source, name, .. } = &requirement.key;
-            if source.as_deref() != Some(POOL) {
+            let name = &requirement.key.name;
+            if !requirement.key.is_a_pool_s(pools) {
                 continue;
             }
             let of_value = |value: &String| match value.as_str() {
@@ -116,6 +122,23 @@ impl Requirement {
 }
 
 impl Key {
+    /// Whether records of ours have such labels: `reserved:` and `pool:`, also where any source will do.
+    fn is_recorded(&self, pools: &Pools) -> bool {
+        match self.source.as_deref() {
+            Some("reserved") => true,
+            None if RESERVED_NAMES.contains(&&*self.name) => true,
+            _ => self.is_a_pool_s(pools),
+        }
+    }
+
+    /// Whether it can only be the label of a pool.
+    fn is_a_pool_s(&self, pools: &Pools) -> bool {
+        match self.source.as_deref() {
+            None => pools.addresses(&self.name).is_some() && !RESERVED_NAMES.contains(&&*self.name),
+            Some(source) => source == POOL,
+        }
+    }
+
     fn is_of(&self, (source, name, _): &(&str, &str, &str)) -> bool {
         match &self.source {
             None => self.name == *name,
@@ -127,6 +150,9 @@ impl Key {
         }
     }
 }
+
+/// Names of the labels with the source `reserved` that records of ours have.
+const RESERVED_NAMES: [&str; 3] = ["host", "world", "unmanaged"];
 
 /// The source of the labels of pools, and the value that such a label may have.
 const POOL: &str = "pool";

@@ -18,7 +18,7 @@ use super::text::Texts;
 use super::url;
 use super::workload::{Headers, Workloads};
 use crate::record::{
-    Address, EVENT_TYPE_DROP, EVENT_TYPE_TRACE, End, EventKind, Facts, Message, Texts as RecordTexts,
+    Address, EVENT_TYPE_DROP, EVENT_TYPE_TRACE, End, EventKind, Facts, Message, Pools, Texts as RecordTexts,
     VERDICT_DROPPED, VERDICT_FORWARDED,
 };
 
@@ -105,7 +105,7 @@ impl Matcher {
     }
 
     /// Whether records of ours can have what the field asks for.
-    pub(super) fn is_recorded(&self) -> bool {
+    pub(super) fn is_recorded(&self, pools: &Pools) -> bool {
         match self {
             Self::Uuid(_)
             | Self::Ip(..)
@@ -126,7 +126,7 @@ impl Matcher {
             Self::TraceId(ids) => ids.matches(""),
             Self::IpTraceId(ids) => ids.matches(0),
             Self::Encrypted(values) => values.matches(false),
-            Self::Label(_, selectors) => selectors.are_recorded(),
+            Self::Label(_, selectors) => selectors.are_recorded(pools),
             Self::SourceIpXlated(_)
             | Self::Pod(..)
             | Self::Fqdn(..)

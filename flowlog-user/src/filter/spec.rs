@@ -171,22 +171,38 @@ impl Spec {
         }
     }
 
+    fn matchers(&self) -> impl Iterator<Item = &Matcher> {
+        self.include.iter().chain(&self.exclude).flat_map(|filter| &filter.0)
+    }
+
     /// Fields of filters that ask for what no record of ours has; each once.
     #[must_use]
-    pub fn unrecorded(&self) -> Vec<&'static str> {
-        let filters = self.include.iter().chain(&self.exclude);
-        let matchers = filters.flat_map(|filter| &filter.0).filter(|matcher| !matcher.is_recorded());
+    pub fn unrecorded(&self, pools: &Pools) -> Vec<&'static str> {
+        let matchers = self.matchers().filter(|matcher| !matcher.is_recorded(pools));
         let mut fields: Vec<_> = matchers.map(Matcher::field).collect();
         fields.sort_unstable();
         fields.dedup();
         fields
     }
 
-    /// What is asked of pools that none of their flows can have: warnings.
+    /// Labels that no record of ours has with these pools: warnings.
+    #[must_use]
+    pub fn unseen(&self, pools: &Pools) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for matcher in self.matchers() {
+            let Matcher::Label(_, selectors) = matcher else { continue };
+            let message = || sees_nothing(matcher.field());
+            let places = selectors.unrecorded(pools);
+            problems.extend(places.map(|place| Problem { place: place.clone(), message: message() }));
+        }
+        problems
+    }
+
+    /// What is asked of labels and pools that no flow can have: warnings.
     #[must_use]
     pub fn vain(&self, pools: &Pools) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        for matcher in self.include.iter().chain(&self.exclude).flat_map(|filter| &filter.0) {
+        let mut problems = self.unseen(pools);
+        for matcher in self.matchers() {
             if let Matcher::Label(_, selectors) = matcher {
                 selectors.vain(pools, &mut problems);
             }
@@ -217,14 +233,18 @@ fn filter(tree: &Tree, problems: &mut Problems) -> FlowFilter {
     let mut matchers = Vec::new();
     for (name, entry) in fields.iter() {
         let Some(matcher) = matcher(name, entry, problems) else { continue };
-        if !matcher.is_recorded() {
-            let message = format!("sees nothing: {NOT_RECORDED} what `{name}` asks for");
-            problems.warning(&entry.place, message);
+        // Which labels there are depends on the pools: see `unseen`.
+        if !matches!(matcher, Matcher::Label(..)) && !matcher.is_recorded(&Pools::default()) {
+            problems.warning(&entry.place, sees_nothing(name));
         }
         matchers.push(matcher);
     }
     check_http(&fields, &matchers, problems);
     FlowFilter(matchers)
+}
+
+fn sees_nothing(field: &str) -> String {
+    format!("sees nothing: {NOT_RECORDED} what `{field}` asks for")
 }
 
 /// HTTP needs events that can have it: Hubble refuses a filter that asks for HTTP in others.

@@ -90,6 +90,8 @@ const XDP: [&str; 2] = ["do_xdp_generic", "veth_xdp_rcv_skb"];
 
 /// Number of Hubble's word (`flow.DropReason`, Cilium 1.19.4) for a reason of the kernel; 0 where there is none.
 fn hubble(reason: &str, location: &str) -> i32 {
+    // A module's stands behind the function (`veth_xdp_rcv_skb [veth]`).
+    let location = location.split(' ').next().unwrap_or_default();
     match reason {
         "MAC_INVALID_SOURCE" | "LOCAL_MAC" => 130,
         "OTHERHOST" => 131,
@@ -145,6 +147,7 @@ mod tests {
             ("NETFILTER_DROP", "nf_hook_slow", "POLICY_DENIED"),
             ("TC_INGRESS", "sch_handle_ingress", "POLICY_DENIED"),
             ("NOT_SPECIFIED", "veth_xdp_rcv_skb", "POLICY_DENIED"),
+            ("NOT_SPECIFIED", "veth_xdp_rcv_skb [veth]", "POLICY_DENIED"),
             ("IP_INHDR", "ip_forward", "TTL_EXCEEDED"),
             ("IP_INHDR", "ip_rcv_core", "INVALID_PACKET_DROPPED"),
             ("UNHANDLED_PROTO", "", "UNSUPPORTED_L3_PROTOCOL"),

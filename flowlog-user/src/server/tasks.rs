@@ -29,6 +29,8 @@ pub struct TaskState {
     pub counters: Option<Arc<TaskCounters>>,
     /// Its newest configuration.
     pub spec: Arc<Spec>,
+    /// How many fields of its filters ask for what no record has.
+    pub unrecorded: usize,
     /// When it was removed, on the monotonic clock; a removed task stays known for [`REMOVED_KEPT_NS`].
     pub removed_ns: Option<u64>,
 }
@@ -70,6 +72,7 @@ impl TaskStates {
                 conditions: Conditions::default(),
                 counters: None,
                 spec: Arc::clone(&task.spec),
+                unrecorded: 0,
                 removed_ns: None,
             });
             state.file = Arc::clone(&task.file);
@@ -77,11 +80,13 @@ impl TaskStates {
             state.path = task.spec.file.live_path();
             state.spec = Arc::clone(&task.spec);
             state.counters = counters(name).or(state.counters.take());
+            let unrecorded = task.spec.filter.unrecorded(&config.pools().pools);
+            state.unrecorded = unrecorded.len();
             let set = &mut state.conditions;
             match config.rejected(&task.file) {
                 None => match config.refused(name, &task.file) {
                     None => {
-                        let (reason, message) = accepted(&state.spec);
+                        let (reason, message) = accepted(&unrecorded);
                         set.set(ConditionKind::Accepted, true, reason, &message, now_ns);
                     }
                     Some(problems) => {
@@ -163,12 +168,6 @@ impl TaskState {
         Some(format!("{}: {}", condition.reason, condition.message.lines().next().unwrap_or_default()))
     }
 
-    /// How many fields of its filters ask for what no record has.
-    #[must_use]
-    pub fn unrecorded(&self) -> usize {
-        self.spec.filter.unrecorded().len()
-    }
-
     /// Why it cannot write at the moment, though it should.
     #[must_use]
     pub fn trouble(&self) -> Option<Arc<str>> {
@@ -188,8 +187,8 @@ impl TaskState {
 }
 
 /// Why a task is in force, and what there is to say of that.
-fn accepted(spec: &Spec) -> (&'static str, String) {
-    match spec.filter.unrecorded().as_slice() {
+fn accepted(unrecorded: &[&str]) -> (&'static str, String) {
+    match unrecorded {
         [] => ("Valid", String::new()),
         fields => ("FieldsNotRecorded", format!("{NOT_RECORDED} what these ask for: {}", fields.join(", "))),
     }

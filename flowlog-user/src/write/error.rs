@@ -130,12 +130,14 @@ pub enum Error {
         source: io::Error,
     },
     /// A file beside another.
-    #[error("cannot write {path}: {source}; print it without --write and put it where it belongs", path = path.display())]
+    #[error("cannot write {path}: {source}; {remedy}", path = path.display())]
     Beside {
         /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
+        /// What to do.
+        remedy: String,
     },
     /// One of the daemon's own files.
     #[error("cannot {what} {path}: {source}; choose another --state-dir or free its path", path = path.display())]

@@ -33,6 +33,8 @@ pub(super) struct Outcome {
     pub(super) series: &'static str,
     pub(super) hook: Hook,
     pub(super) counts: Counts,
+    /// The test that is running: what it says itself stands between its name and how it ended.
+    now: String,
     /// Names of the tests that failed.
     pub(super) failed: Vec<String>,
     /// Tests that passed without having run, with their reason.
@@ -50,11 +52,14 @@ impl Outcome {
 
     fn take(&mut self, line: &str) {
         self.counts.add(line);
-        if let Some((before, why)) = line.split_once(LEFT_OUT) {
-            let name = test_name(before).unwrap_or("?");
-            self.left_out.push(format!("{name}: {why}"));
-        } else if let Some(name) = test_name(line).filter(|_| line.ends_with("FAILED")) {
-            self.failed.push(name.to_owned());
+        let name = test_name(line);
+        if let Some(name) = name {
+            name.clone_into(&mut self.now);
+        }
+        if let Some((_, why)) = line.split_once(LEFT_OUT) {
+            self.left_out.push(format!("{}: {why}", self.now));
+        } else if line == "FAILED" || name.is_some() && line.ends_with("FAILED") {
+            self.failed.push(self.now.clone());
         }
     }
 }
@@ -109,6 +114,7 @@ impl Run<'_> {
             series: self.series,
             hook: self.hook,
             counts: Counts::default(),
+            now: String::new(),
             failed: Vec::new(),
             left_out: Vec::new(),
             took: Duration::ZERO,
@@ -171,17 +177,18 @@ mod tests {
             series: "6.1",
             hook: Hook::Clsact,
             counts: Counts::default(),
+            now: String::new(),
             failed: Vec::new(),
             left_out: Vec::new(),
             took: Duration::ZERO,
             died: None,
         };
         let said = "test perf::quick ... skipped under emulation: it measures time\nok\n\
-                    test a::b ... ok\ntest a::c ... FAILED\n\
-                    test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s\n";
+                    test a::b ... ok\ntest a::c ... FAILED\ntest a::d ... Error: it\nbecause\nFAILED\n\
+                    test result: FAILED. 2 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s\n";
         said.lines().for_each(|line| outcome.take(line));
-        assert_eq!((outcome.passed(), outcome.counts.failed), (1, 1));
-        assert_eq!(outcome.failed, ["a::c"]);
+        assert_eq!((outcome.passed(), outcome.counts.failed), (1, 2));
+        assert_eq!(outcome.failed, ["a::c", "a::d"]);
         assert_eq!(outcome.left_out, ["perf::quick: it measures time"]);
     }
 }

@@ -27,8 +27,8 @@ export FLOWLOG_HOOK
 case " $(word tests) " in *--include-ignored*) export FLOWLOG_TEST_LONG=1 ;; esac
 cd /flowlog || exit
 echo "guest: $(uname -r) is up" > /dev/ttyS1
-# Word by word.
+# Each test's own words come when it says them: all of them take an hour or more. Word by word.
 # shellcheck disable=SC2046
-./tests --test-threads 1 $(word tests) < /dev/null > /dev/ttyS1 2>&1
+./tests --test-threads 1 --nocapture $(word tests) < /dev/null > /dev/ttyS1 2>&1
 echo "guest: the tests ended with $?" > /dev/ttyS1
 poweroff -f

@@ -42,7 +42,7 @@ impl<S> Filter<S> for Repeats {
         let (passes, over) = {
             let mut book = BOOK.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Instant::now();
-            (book.passes(said, now), book.over(now))
+            (book.passes(said, *about.level(), now), book.over(now))
         };
         say(over);
         passes
@@ -55,9 +55,15 @@ pub(crate) fn tell() {
     say(over);
 }
 
-fn say(over: Vec<(String, u32)>) {
-    for (message, times) in over {
-        tracing::warn!(target: TARGET, times, message, "said more often than this log shows");
+fn say(over: Vec<(String, u32, Level)>) {
+    const WHAT: &str = "said more often than this log shows";
+    for (message, times, level) in over {
+        // As loud as what it is about.
+        match level {
+            Level::ERROR => tracing::error!(target: TARGET, times, message, "{WHAT}"),
+            Level::WARN => tracing::warn!(target: TARGET, times, message, "{WHAT}"),
+            _ => tracing::info!(target: TARGET, times, message, "{WHAT}"),
+        }
     }
 }
 
@@ -88,31 +94,31 @@ impl Visit for Said {
 
 #[derive(Default)]
 struct Book {
-    /// When the interval of a message began, how often it came in it, and what it says.
-    messages: HashMap<String, (Instant, u32, String)>,
+    /// When the interval of a message began, how often it came in it, what it says, and how loud.
+    messages: HashMap<String, (Instant, u32, String, Level)>,
 }
 
 impl Book {
-    fn passes(&mut self, said: Said, now: Instant) -> bool {
+    fn passes(&mut self, said: Said, level: Level, now: Instant) -> bool {
         if !self.messages.contains_key(&said.key) && self.messages.len() >= KEPT_MAX {
             self.messages
-                .retain(|_, (began, count, _)| *count > FREE || now.duration_since(*began) < INTERVAL);
+                .retain(|_, (began, count, ..)| *count > FREE || now.duration_since(*began) < INTERVAL);
             if self.messages.len() >= KEPT_MAX {
                 return true;
             }
         }
-        let (_, count, _) = self.messages.entry(said.key).or_insert((now, 0, said.message));
+        let (_, count, ..) = self.messages.entry(said.key).or_insert((now, 0, said.message, level));
         *count = count.saturating_add(1);
         *count <= FREE
     }
 
     /// Takes out the messages whose interval is over; those of which something was left out, and how often.
-    fn over(&mut self, now: Instant) -> Vec<(String, u32)> {
+    fn over(&mut self, now: Instant) -> Vec<(String, u32, Level)> {
         let mut over = Vec::new();
-        self.messages.retain(|_, (began, count, message)| {
+        self.messages.retain(|_, (began, count, message, level)| {
             let stays = now.duration_since(*began) < INTERVAL;
             if !stays && *count > FREE {
-                over.push((std::mem::take(message), *count - FREE));
+                over.push((std::mem::take(message), *count - FREE, *level));
             }
             stays
         });
@@ -131,20 +137,20 @@ mod tests {
     #[test]
     fn repeats_are_left_out_and_their_number_is_told_once() {
         let (mut book, began) = (Book::default(), Instant::now());
-        let passed = (0..100).filter(|_| book.passes(said("disk full"), began)).count();
+        let passed = (0..100).filter(|_| book.passes(said("disk full"), Level::INFO, began)).count();
         assert_eq!(passed, 5);
-        assert!(book.passes(said("other"), began), "another message passes");
+        assert!(book.passes(said("other"), Level::INFO, began), "another message passes");
         assert_eq!(book.over(began + INTERVAL / 2), []);
-        assert_eq!(book.over(began + INTERVAL), [("disk full".to_owned(), 95)]);
+        assert_eq!(book.over(began + INTERVAL), [("disk full".to_owned(), 95, Level::INFO)]);
         assert_eq!(book.over(began + INTERVAL), []);
-        assert!(book.passes(said("disk full"), began + INTERVAL));
+        assert!(book.passes(said("disk full"), Level::WARN, began + INTERVAL));
     }
 
     #[test]
     fn a_flood_of_different_messages_takes_bounded_memory_and_passes() {
         let (mut book, now) = (Book::default(), Instant::now());
         for n in 0..10 * KEPT_MAX {
-            assert!(book.passes(said(&format!("m{n}x")), now));
+            assert!(book.passes(said(&format!("m{n}x")), Level::INFO, now));
         }
         assert!(book.messages.len() <= KEPT_MAX);
     }

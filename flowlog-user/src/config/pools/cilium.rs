@@ -5,7 +5,7 @@
 //! checked, and do not change to which pool an address belongs.
 
 use super::ranges::{self, Blocks, Range};
-use super::{Defined, PoolForm, get, known, name};
+use super::{Defined, PoolForm, get, known, name, selector};
 use crate::record::Pool;
 use crate::tree::{Entry, Problems, Tree, Value};
 
@@ -55,7 +55,7 @@ fn part(entry: &Entry, blocks: &mut Blocks, problems: &mut Problems) {
         "ipv4" => family(tree, true, blocks, problems),
         "ipv6" => family(tree, false, blocks, problems),
         "allowFirstIP" | "allowLastIP" => drop(tree.boolean(problems)),
-        "podSelector" | "namespaceSelector" => drop(tree.map(problems)),
+        "podSelector" | "namespaceSelector" => selector::check(tree, problems),
         // A later Cilium may say more of a pool than we know; it is Cilium that checks it.
         other => {
             let hint = crate::tree::hint(other, SPEC);

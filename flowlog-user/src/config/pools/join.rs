@@ -25,10 +25,11 @@ pub struct Joined {
 const OVERLAPS_TOLD: usize = 20;
 
 /// Joins the pools of files, given in byte order. Of Cilium's two versions of a pool the newer one counts. Of other pools
-/// of one name that which is in force stays, and of new ones the first counts.
-pub(in crate::config) fn join<'a>(
+/// of one name that which is in force stays, and of new ones the first counts. `now` gives file and form of what is in
+/// force of a name.
+pub(in crate::config) fn join<'a, 'b>(
     files: impl IntoIterator<Item = (&'a Path, &'a [Defined])>,
-    now: &Joined,
+    now: impl Fn(&str) -> Option<(&'b Path, PoolForm)>,
 ) -> Joined {
     let mut joined = Joined::default();
     let mut by_name: BTreeMap<&str, Vec<(&Path, &Defined)>> = BTreeMap::new();
@@ -39,7 +40,7 @@ pub(in crate::config) fn join<'a>(
     }
     let mut blocks = 0;
     for (name, all) in by_name {
-        let Some((file, winner)) = counts(&all, now.defined.get(name)) else { continue };
+        let Some((file, winner)) = counts(&all, now(name)) else { continue };
         for (_, other) in all.iter().filter(|(_, other)| !std::ptr::eq(*other, winner)) {
             joined.tell(winner, other);
         }
@@ -62,10 +63,10 @@ pub(in crate::config) fn join<'a>(
 /// Which of several definitions of a name counts.
 fn counts<'a>(
     all: &[(&'a Path, &'a Defined)],
-    before: Option<&(PathBuf, Defined)>,
+    before: Option<(&Path, PoolForm)>,
 ) -> Option<(&'a Path, &'a Defined)> {
     let in_force = |(file, defined): &&(&'a Path, &'a Defined)| {
-        before.is_some_and(|(own, old)| own == file && old.form.is_ciliums() == defined.form.is_ciliums())
+        before.is_some_and(|(own, old)| own == *file && old.is_ciliums() == defined.form.is_ciliums())
     };
     let (_, first) = all.iter().find(in_force).or(all.first())?;
     let same_kind = |defined: &Defined| defined.form.is_ciliums() == first.form.is_ciliums();
@@ -207,6 +208,9 @@ impl Defined {
     pub fn blocks_shown(&self) -> impl Iterator<Item = String> + '_ {
         self.pool.blocks.iter().map(|block| {
             let mut text = range_shown(block.is_v4, block.range);
+            if block.reserved == [block.range] {
+                return text + ", all of it reserved";
+            }
             for (at, range) in block.reserved.iter().enumerate() {
                 text += if at == 0 { " without " } else { " and " };
                 text += &range_shown(block.is_v4, *range);

@@ -5,6 +5,7 @@ mod cilium;
 mod join;
 mod own;
 mod ranges;
+mod selector;
 
 use std::fmt;
 
@@ -37,6 +38,11 @@ pub enum PoolForm {
     CiliumV2,
     /// `flowlog.io/v1`.
     Own,
+}
+
+impl PoolForm {
+    /// Every form.
+    pub const ALL: [Self; 3] = [Self::CiliumV2alpha1, Self::CiliumV2, Self::Own];
 }
 
 impl fmt::Display for PoolForm {

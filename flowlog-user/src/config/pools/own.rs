@@ -1,5 +1,7 @@
 //! `AddressPool` of `flowlog.io/v1`: CIDRs and ranges under a name, parts of which are reserved.
 
+use std::net::IpAddr;
+
 use super::ranges::{self, Blocks, Range};
 use super::{Defined, PoolForm, get, known, name};
 use crate::record::Pool;
@@ -54,8 +56,15 @@ pub(super) fn read(document: &Tree, problems: &mut Problems) -> Option<Defined> 
 
 /// A range, or a CIDR.
 fn reserved(item: &Tree, problems: &mut Problems) -> Option<Range> {
-    if item.text(problems)?.contains('/') {
+    let text = item.text(problems)?;
+    if text.contains('/') {
         return ranges::cidr(item, problems).map(|(range, _)| range);
+    }
+    if let Ok(address) = text.parse::<IpAddr>() {
+        let length = ranges::bits(address);
+        let message = format!("`{text}` is no range; write {address}/{length} for this address alone");
+        problems.error(&item.place, message);
+        return None;
     }
     ranges::range(item, problems)
 }

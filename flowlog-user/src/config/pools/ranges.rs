@@ -108,7 +108,7 @@ fn warn_of_mapped(range: Range, text: &str, place: &Place, problems: &mut Proble
 /// The first IPv4 address in the notation of IPv6, `::ffff:0.0.0.0`.
 const MAPPED: u128 = 0xffff << 32;
 
-const fn bits(address: IpAddr) -> u32 {
+pub(super) const fn bits(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 

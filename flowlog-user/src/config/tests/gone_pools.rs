@@ -292,3 +292,36 @@ fn ipv4_in_the_notation_of_ipv6_is_warned_of() {
         assert_eq!(said, expected.map(message).iter().collect::<Vec<_>>(), "{pool}");
     }
 }
+
+#[test]
+fn labels_that_a_pool_gives_are_not_said_to_be_missing() {
+    let pool = own("green-pool", "{cidrs: [10.0.0.0/8]}");
+    for (labels, unseen) in [
+        ("'pool:green-pool', 'k8s:app=x'", &["flowLogs[0].includeFilters[0].source_label[1]"][..]),
+        ("green-pool", &[]),
+        ("'any:green-pool'", &[]),
+        ("'green-pool,world'", &[]),
+        ("'green-pool,app'", &["flowLogs[0].includeFilters[0].source_label[0]"]),
+        (
+            "blue-pool, app",
+            &[
+                "flowLogs[0].includeFilters[0].source_label[0]",
+                "flowLogs[0].includeFilters[0].source_label[1]",
+            ],
+        ),
+        ("'k8s:green-pool'", &["flowLogs[0].includeFilters[0].source_label[0]"]),
+    ] {
+        let list = format!("includeFilters: [{{source_label: [{labels}]}}]");
+        let task = format!("flowLogs:\n- {{name: a, filePath: /l/a, {list}}}\n");
+        let folder = folder(&[("a.yaml", &task), ("p.yaml", &pool)]);
+        let loaded = load(&[folder.path().to_owned()]).unwrap();
+        let told = loaded.warnings.iter().filter(|one| one.message.contains("sees nothing"));
+        let told: Vec<&str> = told.map(|one| &*one.place.path).collect();
+        assert_eq!(told, unseen, "{labels}");
+        let mut config = Config::new(&[folder.path().to_owned()], None);
+        config.start(1);
+        let fields = config.tasks()["a"].spec.filter.unrecorded(&config.pools().pools);
+        let none_is_left = unseen.len() == labels.split(", ").count();
+        assert_eq!(fields.is_empty(), !none_is_left, "{labels}");
+    }
+}

@@ -219,3 +219,47 @@ fn status_offers_no_migration_that_would_refuse() {
         "{message}"
     );
 }
+
+#[test]
+fn an_older_file_is_kept_while_the_newer_one_cannot_be_read() {
+    let (old, new) = (folder(&[("audit.yaml", HUBBLE)]), tempfile::tempdir().unwrap());
+    let (tasks, away) = (new.path().join("tasks2"), new.path().join("away"));
+    fs::create_dir(&tasks).unwrap();
+    fs::write(tasks.join("audit.yaml"), v1("filePath: /l/audit.log")).unwrap();
+    let mut config = Config::new(&[old.path().to_owned(), tasks.clone()], None);
+    config.start(1);
+    let said = |config: &Config| in_force(config).2;
+    assert!(said(&config).contains("it may be deleted"), "{}", said(&config));
+    fs::rename(&tasks, &away).unwrap();
+    look(&mut config);
+    assert!(
+        said(&config).ends_with(&format!("keep it until {} can be read", tasks.display())),
+        "{}",
+        said(&config)
+    );
+    fs::rename(&away, &tasks).unwrap();
+    look(&mut config);
+    assert!(said(&config).contains("it may be deleted"), "{}", said(&config));
+}
+
+#[test]
+fn with_the_switch_nothing_is_said_to_be_converted() {
+    let (folder, state) = (
+        folder(&[("audit.yaml", HUBBLE), ("audit.v1.yaml", &v1("filePath: /l/audit.log"))]),
+        tempfile::tempdir().unwrap(),
+    );
+    let (mut config, _) = start(folder.path(), state.path(), true);
+    fs::remove_file(folder.path().join("audit.v1.yaml")).unwrap();
+    look(&mut config);
+    let (file, form, message) = in_force(&config);
+    assert_eq!((&*file, form), ("audit.yaml", Form::Hubble));
+    assert!(
+        message
+            .contains("--no-convert was given: the task goes on as it was, until flowlog is started again")
+            && message.contains("--write`")
+            && !message.contains("converted from"),
+        "{message}"
+    );
+    let (config, _) = start(folder.path(), state.path(), true);
+    assert!(config.tasks().is_empty() && refused(&config).contains("--no-convert was given"));
+}

@@ -228,6 +228,41 @@ fn what_is_wrong_in_cilium_s_manifests_is_refused_with_place_and_remedy() {
 }
 
 #[test]
+fn what_is_wrong_in_a_selector_is_refused_though_it_changes_nothing_of_a_pool() {
+    let selecting = |selector: &str| {
+        cilium("v2", &format!("{{ipv4: {{cidrs: [10.0.0.0/8], maskSize: 28}}, podSelector: {selector}}}"))
+    };
+    let table = [
+        (selecting("{matchLabels: 5}"), "spec.podSelector.matchLabels: expected a map"),
+        (selecting("{matchLabels: {a: [b]}}"), "spec.podSelector.matchLabels.a: expected a string"),
+        (selecting("{matchExpressions: {}}"), "spec.podSelector.matchExpressions: expected a list"),
+        (
+            selecting("{matchExpressions: [{key: a, operator: Bogus}]}"),
+            "spec.podSelector.matchExpressions[0].operator: unknown operator `Bogus`; expected one of In, NotIn, Exists, \
+             DoesNotExist",
+        ),
+        (
+            selecting("{matchExpressions: [{operator: Exists}]}"),
+            "matchExpressions[0]: key is required; add it",
+        ),
+        (selecting("{matchExpressions: [{key: a}]}"), "matchExpressions[0]: operator is required; add it"),
+        (
+            selecting("{matchExpressions: [{key: a, operator: In, values: 3}]}"),
+            "matchExpressions[0].values: expected a list",
+        ),
+        (selecting("{matchExpressions: [{key: a, operator: NotIn}]}"), "`NotIn` needs values; add some"),
+        (
+            selecting("{matchExpressions: [{key: a, operator: Exists, values: [b]}]}"),
+            "`Exists` takes no values; remove them",
+        ),
+        (selecting("{foo: bar}"), "unknown key `foo`; expected one of matchLabels, matchExpressions"),
+    ];
+    refused(&table);
+    let good = "{matchLabels: {app: green}, matchExpressions: [{key: a, operator: NotIn, values: [b]}, {key: c, operator: Exists}]}";
+    assert!(pools(&selecting(good)).addresses("green").is_some());
+}
+
+#[test]
 fn what_is_wrong_in_pools_of_ours_is_refused_with_place_and_remedy() {
     let table = [
         (own("Green", "{cidrs: [10.0.0.0/8]}"), "`Green` is no name of a pool"),
@@ -242,6 +277,10 @@ fn what_is_wrong_in_pools_of_ours_is_refused_with_place_and_remedy() {
             "reserved range `11.0.0.0/9` does not lie within one of the pool's CIDRs and ranges; correct one",
         ),
         (own("a", "{cidr: [10.0.0.0/8]}"), "unknown key `cidr`; did you mean `cidrs`?"),
+        (
+            own("a", "{cidrs: [10.0.0.0/8], reserved: [10.0.0.1]}"),
+            "`10.0.0.1` is no range; write 10.0.0.1/32 for this address alone",
+        ),
         (
             own("a", "{cidrs: [10.0.0.0/8]}") + "---\n" + &own("a", "{cidrs: [11.0.0.0/8]}"),
             "p.yaml:8:18: metadata.name: pool `a` is defined at ",

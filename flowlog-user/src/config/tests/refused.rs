@@ -1,6 +1,7 @@
 //! Filters that Hubble refuses to build, each with what is said about it.
 
 use super::read;
+use crate::record::Pools;
 
 #[test]
 fn what_is_wrong_with_a_filter() {
@@ -79,6 +80,8 @@ fn what_sees_nothing_is_warned_of() {
         ("{source_pod: [a]}", true),
         ("{destination_label: [app]}", true),
         ("{destination_label: ['reserved:world']}", false),
+        ("{destination_label: [world]}", false),
+        ("{destination_label: ['any:unmanaged', 'any:app']}", true),
         ("{dns_query: [a]}", true),
         ("{verdict: [AUDIT]}", true),
         ("{verdict: [DROPPED], drop_reason_desc: [POLICY_DENIED]}", false),
@@ -97,9 +100,10 @@ fn what_sees_nothing_is_warned_of() {
     ];
     for (filter, expected) in table {
         let text = format!("flowLogs:\n- name: a\n  filePath: /a\n  excludeFilters: [{filter}]\n");
-        let (_, problems) = read(&text);
-        let warned =
-            problems.warnings.iter().any(|warning| warning.message.contains(crate::filter::NOT_RECORDED));
+        let (specs, problems) = read(&text);
+        let labels = specs.iter().flat_map(|spec| spec.filter.vain(&Pools::default()));
+        let warnings = problems.warnings.iter().cloned().chain(labels);
+        let warned = warnings.clone().any(|warning| warning.message.contains(crate::filter::NOT_RECORDED));
         assert!(problems.errors.is_empty() && warned == expected, "{filter}: {:?}", problems.warnings);
     }
 }

@@ -2,6 +2,7 @@
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
+use crate::config::escapes::masked;
 use crate::tree::Place;
 
 /// A text with the starts of its lines, and where its scalars are.
@@ -23,7 +24,7 @@ impl<'a> Layout<'a> {
             body.char_indices().map(|(at, _)| at + skipped).chain([text.len()]).collect();
         let byte = |index: usize| offsets.get(index).copied().unwrap_or(text.len());
         let mut scalars = Vec::new();
-        for event in Parser::new_from_str(body) {
+        for event in Parser::new_from_str(&masked(body)) {
             let (event, span) = event.ok()?;
             if let Event::Scalar(value, style, ..) = event
                 && !(value.is_empty() && matches!(style, ScalarStyle::Plain))
@@ -34,19 +35,15 @@ impl<'a> Layout<'a> {
             }
         }
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
-        Some(Self { text, lines: [0].into_iter().chain(starts).collect(), scalars })
+        // The first line begins behind a byte order mark.
+        Some(Self { text, lines: [skipped].into_iter().chain(starts).collect(), scalars })
     }
 
     /// Byte offset of a place.
     pub(super) fn at(&self, place: &Place) -> Option<usize> {
         let start = *self.lines.get(place.line.checked_sub(1)?)?;
-        let mut line = self.text.get(start..)?;
-        let mut skipped = 0;
-        if let Some(rest) = line.strip_prefix('\u{feff}') {
-            (skipped, line) = (line.len() - rest.len(), rest);
-        }
-        let (offset, _) = line.char_indices().nth(place.column.checked_sub(1)?)?;
-        Some(start + skipped + offset)
+        let (offset, _) = self.text.get(start..)?.char_indices().nth(place.column.checked_sub(1)?)?;
+        Some(start + offset)
     }
 
     /// Byte offset of the start of a line, counted from 1; of the text's end behind the last one.
@@ -85,7 +82,7 @@ impl<'a> Layout<'a> {
         let (start, line) = (self.line(number), self.line_text(number));
         let found = line.match_indices('#').map(|(at, _)| at).find(|at| {
             let before = line.get(..*at).unwrap_or_default();
-            let parted = before.is_empty() || before.ends_with([' ', '\t', '\u{feff}']);
+            let parted = before.is_empty() || before.ends_with([' ', '\t']);
             parted && !self.in_scalar(start + at)
         });
         found.and_then(|at| line.get(at..))

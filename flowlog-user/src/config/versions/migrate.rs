@@ -1,15 +1,18 @@
 //! `flowlog migrate`: which files are to be made into which, decided before anything is written.
 //!
 //! Of a task the definition that counts is converted, and only where there is none in the form yet. So whatever is written,
-//! each task stands in each form once, and a folder that was valid stays so.
+//! each task stands in each form once, and a folder that was valid stays so. Which definitions are one task's is what
+//! `lineage` says, as for the daemon.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Form, Mark, difference, same, text};
 use crate::config::document::{self, Content, Holds};
 use crate::config::files::{self, NoText};
+use crate::config::lineage::{Said, families};
+use crate::config::superseded::{self, Superseded};
 use crate::config::{Error, Hash};
 use crate::task::Spec;
 use crate::tree::{Place, Problem, Problems};
@@ -40,6 +43,8 @@ pub enum Outcome {
         file: PathBuf,
         /// What is not the same.
         difference: Option<String>,
+        /// Tasks that were taken out of that since this was made into it: a line each.
+        removed: Vec<String>,
     },
     /// This text is to be written.
     Convert {
@@ -47,7 +52,8 @@ pub enum Outcome {
         target: PathBuf,
         /// Its text.
         text: String,
-        /// Tasks that are left out, since they are in other files, in that form or one that counts: a line each.
+        /// Tasks that are left out, since they are in other files, in that form or one that counts, or were removed from
+        /// there: a line each.
         without: Vec<String>,
     },
     /// It cannot be converted.
@@ -63,9 +69,6 @@ struct Read {
     is_asked: bool,
 }
 
-/// Where a task stands, and what it says.
-type Standing = BTreeMap<String, (PathBuf, Arc<Spec>)>;
-
 /// Decides about each task file. Other files in the folder of a file that is named are known about, too.
 ///
 /// # Errors
@@ -74,19 +77,16 @@ pub fn migrations(paths: &[PathBuf], to: Form, folder: &Path) -> Result<Vec<Migr
     let mut read = read(paths, folder)?;
     // The newest form first, as it counts; each form in the order of the files.
     read.sort_by_key(|one| std::cmp::Reverse(one.content.as_ref().ok().map(|content| content.form)));
-    let (mut counts, mut there) = (Standing::new(), Standing::new());
-    for Read { file, content, .. } in &read {
-        for (spec, form) in
-            content.iter().flat_map(|content| content.tasks.iter().map(|spec| (spec, content.form)))
-        {
-            let standing = || (file.clone(), Arc::clone(spec));
-            counts.entry(spec.name.clone()).or_insert_with(standing);
-            if form == to {
-                there.entry(spec.name.clone()).or_insert_with(standing);
-            }
+    let valid = read.iter().filter_map(|one| Some((one.file.as_path(), one.content.as_ref().ok()?)));
+    let superseded = Superseded::new(valid.clone().map(|(file, content)| (file, content, true)));
+    let mut said: HashMap<&str, Vec<Said<'_>>> = HashMap::new();
+    for (file, content) in valid {
+        let (form, mark) = (content.form, content.mark.as_ref().map(|(_, mark)| mark));
+        for spec in &content.tasks {
+            said.entry(&spec.name).or_default().push(Said { file, form, mark, spec, is_valid: true });
         }
     }
-    let mut plans = Plans { to, folder, counts, there, targets: BTreeSet::new() };
+    let mut plans = Plans { to, folder, superseded, said, planned: HashMap::new(), targets: BTreeSet::new() };
     let mut decided: Vec<Migration> =
         read.iter().filter(|one| one.is_asked).map(|one| plans.migration(one)).collect();
     decided.sort_by(|one, other| one.file.as_os_str().cmp(other.file.as_os_str()));
@@ -140,14 +140,25 @@ fn lost(file: &Path, text: &str, folder: &Path) -> Vec<Problem> {
     problems.warnings
 }
 
+/// Where a task stands in a definition that counts.
+enum Standing {
+    /// In the file itself.
+    Here,
+    /// In another one, where it says this.
+    There(PathBuf, Arc<Spec>),
+    /// Nowhere: it was taken out of this file, which is the truth for it.
+    Removed(PathBuf),
+}
+
 /// What is known while files are decided about one by one.
 struct Plans<'a> {
     to: Form,
     folder: &'a Path,
-    /// The definition of each task that counts.
-    counts: Standing,
-    /// The one in the form that is asked for, as soon as there is one.
-    there: Standing,
+    superseded: Superseded<'a>,
+    /// The definitions of each task, the newest form first.
+    said: HashMap<&'a str, Vec<Said<'a>>>,
+    /// Those that are to be written.
+    planned: HashMap<String, Vec<(PathBuf, Arc<Spec>)>>,
     /// New files.
     targets: BTreeSet<PathBuf>,
 }
@@ -162,12 +173,6 @@ impl Plans<'_> {
             Ok(content) if content.form == self.to => (Some(content.form), Outcome::Current),
             Ok(content) => (Some(content.form), self.decide(file, text, content)),
         };
-        if let (Outcome::Convert { target, .. }, Ok(content)) = (&outcome, content) {
-            self.targets.insert(target.clone());
-            for spec in &content.tasks {
-                self.there.entry(spec.name.clone()).or_insert_with(|| (target.clone(), Arc::clone(spec)));
-            }
-        }
         let lost = match (&outcome, form) {
             (Outcome::Convert { .. }, Some(Form::Draft)) => lost(file, text, self.folder),
             _ => Vec::new(),
@@ -175,33 +180,64 @@ impl Plans<'_> {
         Migration { file: file.clone(), form, outcome, lost }
     }
 
-    /// Where else a task of this file is, in a definition that counts.
-    fn elsewhere(&self, file: &Path, name: &str) -> Option<&(PathBuf, Arc<Spec>)> {
-        self.there.get(name).or_else(|| self.counts.get(name)).filter(|(other, _)| other != file)
+    /// Where a task of this file stands in a definition that counts.
+    fn standing(&self, file: &Path, name: &str) -> Standing {
+        let planned = self.planned.get(name).into_iter().flatten();
+        let planned =
+            planned.map(|(file, spec)| Said { file, form: self.to, mark: None, spec, is_valid: true });
+        let all = self.said.get(name).into_iter().flatten().copied().chain(planned).collect();
+        let own = families(all).into_iter().find(|family| family.iter().any(|said| said.file == file));
+        let (family, removed) = self.superseded.living(own.unwrap_or_default());
+        if let Some((_, newer)) = removed.iter().find(|(said, _)| said.file == file) {
+            return Standing::Removed((*newer).to_owned());
+        }
+        let there = family.iter().find(|said| said.form == self.to).or(family.first());
+        match there.filter(|said| said.file != file) {
+            Some(said) => Standing::There(said.file.to_owned(), Arc::clone(said.spec)),
+            None => Standing::Here,
+        }
     }
 
-    fn decide(&self, file: &Path, text: &str, content: &Content) -> Outcome {
-        let standing = |spec: &Arc<Spec>| (Arc::clone(spec), self.elsewhere(file, &spec.name));
-        let all: Vec<_> = content.tasks.iter().map(standing).collect();
-        let left: Vec<&str> =
-            all.iter().filter(|(_, other)| other.is_none()).map(|(spec, _)| spec.name.as_str()).collect();
-        let others = all.iter().filter_map(|(spec, other)| Some((spec, (*other)?)));
-        if let (true, Some((_, (other, _)))) = (left.is_empty(), others.clone().next()) {
-            let differ = others.filter(|(old, (_, new))| !same(old, new));
-            let lines: Vec<String> = differ
-                .map(|(old, (_, new))| format!("task {}: {}", old.name, difference(old, new)))
-                .collect();
-            let difference = (!lines.is_empty()).then(|| lines.join("; "));
-            return Outcome::There { file: other.clone(), difference };
+    fn decide(&mut self, file: &Path, text: &str, content: &Content) -> Outcome {
+        let (mut left, mut others, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut first = None;
+        for spec in &content.tasks {
+            match self.standing(file, &spec.name) {
+                Standing::Here => left.push(spec),
+                Standing::There(other, new) => {
+                    first.get_or_insert_with(|| other.clone());
+                    others.push((spec, other, new));
+                }
+                Standing::Removed(newer) => {
+                    removed.push(superseded::removed(std::slice::from_ref(&spec.name), file, &newer));
+                    first.get_or_insert(newer);
+                }
+            }
         }
-        let without: Vec<String> = others.map(|(old, (other, new))| left_out(old, other, new)).collect();
+        if let (true, Some(other)) = (left.is_empty(), first) {
+            let differ = others.iter().filter(|(old, _, new)| !same(old, new));
+            let lines: Vec<String> =
+                differ.map(|(old, _, new)| format!("task {}: {}", old.name, difference(old, new))).collect();
+            let difference = (!lines.is_empty()).then(|| lines.join("; "));
+            return Outcome::There { file: other, difference, removed };
+        }
+        let without = others.iter().map(|(old, other, new)| left_out(old, other, new));
+        let without: Vec<String> = without.chain(removed).collect();
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mark = Mark { file: name, form: content.form, hash: Hash::of(text).to_string() };
         let mark = (self.to == Form::V1).then_some(&mark);
-        let only = (!without.is_empty()).then_some(left.as_slice());
+        let names: Vec<&str> = left.iter().map(|spec| spec.name.as_str()).collect();
+        let only = (!without.is_empty()).then_some(names.as_slice());
         let new = text::convert(&file.to_string_lossy(), text, self.to, self.folder, mark, only);
         match new.and_then(|new| Ok((self.target(file)?, new))) {
-            Ok((target, text)) => Outcome::Convert { target, text, without },
+            Ok((target, text)) => {
+                self.targets.insert(target.clone());
+                for spec in left {
+                    let planned = self.planned.entry(spec.name.clone()).or_default();
+                    planned.push((target.clone(), Arc::clone(spec)));
+                }
+                Outcome::Convert { target, text, without }
+            }
             Err(problems) => Outcome::Failed(problems),
         }
     }
@@ -247,8 +283,8 @@ pub(in crate::config) fn migrated(file: &Path, to: Form) -> PathBuf {
 
 fn numbered(file: &Path, to: Form, number: usize) -> PathBuf {
     let more = if number > 1 { format!("-{number}") } else { String::new() };
-    let extension = file.extension().unwrap_or_default().to_string_lossy();
-    file.with_file_name(format!("{}{more}.{}.{extension}", bare_stem(file), to.name()))
+    let extension = file.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+    file.with_file_name(format!("{}{more}.{}{}", bare_stem(file), to.name(), extension.unwrap_or_default()))
 }
 
 fn left_out(old: &Spec, other: &Path, new: &Spec) -> String {

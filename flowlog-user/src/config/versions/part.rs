@@ -25,51 +25,74 @@ pub(super) fn only(file: &str, text: &str, form: Form, only: &[&str]) -> Option<
     let Value::Map(entries) = &root.value else { return None };
     let list = entries.iter().find(|entry| entry.key.eq_ignore_ascii_case("flowLogs"))?;
     let Value::List(tasks) = &list.value.value else { return None };
-    let starts: Option<Vec<usize>> = tasks.iter().map(|task| starts(&layout, task)).collect();
-    let starts = starts?;
     let after = entries.iter().map(|entry| entry.place.line).filter(|line| *line > list.place.line).min();
-    let ends = ends(&layout, *starts.last()?, after.unwrap_or(layout.line_count() + 1));
-    out += text.get(..layout.line(*starts.first()?))?;
-    for (at, (task, begins)) in tasks.iter().zip(&starts).enumerate() {
-        let to = starts.get(at + 1).copied().unwrap_or(ends);
-        out += if wanted(name(task)) { text.get(layout.line(*begins)..layout.line(to))? } else { "" };
+    let items: Option<Vec<Item>> = tasks.iter().map(|task| Item::new(&layout, task)).collect();
+    let items = items?;
+    let first = items.first()?.begins;
+    out += text.get(..layout.line(first))?;
+    for (at, (task, item)) in tasks.iter().zip(&items).enumerate() {
+        let next = items.get(at + 1).map(|next| next.begins);
+        let to = next.or(after).unwrap_or(layout.line_count() + 1);
+        let ends = item.ends(&layout, to);
+        let (own, between) =
+            (layout.line(item.begins)..layout.line(ends), layout.line(ends)..layout.line(to));
+        let is_wanted = wanted(name(task));
+        out += if is_wanted { text.get(own)? } else { "" };
+        // What stands between two is nobody's; blank lines go with what is before them.
+        let stays = is_wanted || next.is_none() || !layout.comments(ends, to).is_empty();
+        out += if stays { text.get(between)? } else { "" };
     }
-    out += text.get(layout.line(ends)..)?;
+    let ends = after.map_or(text.len(), |line| layout.line(line));
+    out += text.get(ends..)?;
     Some(out)
 }
 
 /// The name of a task.
 pub(super) fn name(task: &Tree) -> Option<&str> {
     let Value::Map(entries) = &task.value else { return None };
-    word(&entries.iter().find(|entry| entry.key == "name")?.value)
+    word(&entries.iter().find(|entry| entry.key.eq_ignore_ascii_case("name"))?.value)
 }
 
 fn word(tree: &Tree) -> Option<&str> {
     if let Value::Scalar { text, .. } = &tree.value { Some(text) } else { None }
 }
 
-/// The line at which an item of a list begins, with the comments right above it.
-fn starts(layout: &Layout<'_>, item: &Tree) -> Option<usize> {
-    let line = layout.line_text(item.place.line);
-    let rest = line.trim_start_matches(' ').strip_prefix('-')?;
-    if line.len() - rest.trim_start().len() + 1 != item.place.column {
-        return None;
-    }
-    let is_comment = |number: usize| layout.line_text(number).trim_start().starts_with('#');
-    let above = (1..item.place.line).rev().take_while(|number| is_comment(*number)).count();
-    Some(item.place.line - above)
+/// Where an item of a list stands.
+struct Item {
+    /// Its first line, with the comments right above it that are not indented like what is inside of the one before.
+    begins: usize,
+    /// Its own first line, and how far that is indented.
+    line: usize,
+    indent: usize,
 }
 
-/// The line behind the last item of a list: comments that are indented less are not its own.
-fn ends(layout: &Layout<'_>, last: usize, to: usize) -> usize {
-    let indent = |line: &str| line.len() - line.trim_start().len();
-    let item =
-        (last..to).map(|number| layout.line_text(number)).find(|line| line.trim_start().starts_with('-'));
-    let inside = item.map_or(0, indent);
-    let is_outside = |number: usize| {
-        let line = layout.line_text(number);
-        line.is_empty() || line.trim_start().starts_with('#') && indent(line) <= inside
-    };
-    let outside = (last..to).rev().take_while(|number| is_outside(*number)).count();
-    to - outside
+impl Item {
+    /// `None` where other things stand on its first line.
+    fn new(layout: &Layout<'_>, item: &Tree) -> Option<Self> {
+        let line = item.place.line;
+        let text = layout.line_text(line);
+        let rest = text.trim_start_matches(' ').strip_prefix('-')?;
+        if text.len() - rest.trim_start().len() + 1 != item.place.column {
+            return None;
+        }
+        let indent = text.len() - rest.len() - 1;
+        let is_its = |number: usize| is_comment_within(layout.line_text(number), indent);
+        let above = (1..line).rev().take_while(|number| is_its(*number)).count();
+        Some(Self { begins: line - above, line, indent })
+    }
+
+    /// The line behind its last one, where the next thing begins at line `to`: comments that are indented no more than it
+    /// is, and blank lines, are not its own.
+    fn ends(&self, layout: &Layout<'_>, to: usize) -> usize {
+        let is_outside = |number: usize| {
+            let text = layout.line_text(number);
+            text.trim().is_empty() || is_comment_within(text, self.indent)
+        };
+        to - (self.line + 1..to).rev().take_while(|number| is_outside(*number)).count()
+    }
+}
+
+fn is_comment_within(line: &str, indent: usize) -> bool {
+    let text = line.trim_start();
+    text.starts_with('#') && line.len() - text.len() <= indent
 }

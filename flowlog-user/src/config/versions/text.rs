@@ -11,7 +11,7 @@ use super::tree::file_path;
 use super::{Form, edit, part, render, same, to_v1};
 use crate::config::document::{self, Content, Holds};
 use crate::config::raw::{self, Document};
-use crate::config::resources;
+use crate::config::resources::{self, LIST};
 use crate::task::{Spec, is_hubbles_key, is_own_key};
 use crate::tree::{Entry, Problem, Problems, Tree, Value};
 
@@ -133,13 +133,28 @@ fn fits(newest: Option<&Tree>, to: Form, folder: &Path, problems: &mut Problems)
 }
 
 fn fits_draft(task: &Tree, entry: &Entry, folder: &Path) -> bool {
-    let name = entries(task).iter().find(|entry| entry.key == "name").map(|entry| &entry.value.value);
-    match (entry.key.as_str(), name) {
-        ("filePath", Some(Value::Scalar { text: name, .. })) => {
+    match (draft_key(&entry.key), part::name(task)) {
+        (Some(FILE_PATH), Some(name)) => {
             matches!(&entry.value.value, Value::Scalar { text, .. } if *text == file_path(name, folder))
         }
-        (key, _) => matches!(key, "name" | "includeFilters" | "excludeFilters" | "fieldMask" | "end"),
+        (key, _) => key.is_some_and(|key| key != FILE_PATH),
     }
+}
+
+const NAME: &str = "name";
+const FILE_PATH: &str = "filePath";
+
+/// What the draft calls a key of ours, in whatever case that is written; the last is what it says by the name.
+fn draft_key(key: &str) -> Option<&'static str> {
+    let called = [
+        (NAME, NAME),
+        ("includeFilters", "filters"),
+        ("excludeFilters", "excludeFilters"),
+        ("fieldMask", "fieldMask"),
+        ("end", "expiration"),
+        (FILE_PATH, FILE_PATH),
+    ];
+    called.into_iter().find(|(ours, _)| ours.eq_ignore_ascii_case(key)).map(|(_, its)| its)
 }
 
 fn entries(tree: &Tree) -> &[Entry] {
@@ -166,12 +181,16 @@ fn write(
     let is_json = documents.iter().filter_map(|(_, root)| root.as_ref()).all(|root| {
         layout.at(&root.place).and_then(|at| layout.text.get(at..)).is_some_and(|rest| rest.starts_with('{'))
     });
-    let trees = if to == Form::Draft { drafts(newest) } else { vec![whole(newest, to, mark)] };
+    let trees = match (to, is_json) {
+        (Form::Draft, true) => listed(newest, drafts(newest)),
+        (Form::Draft, false) => drafts(newest),
+        _ => vec![whole(newest, to, mark)],
+    };
     if is_json {
         let comments = layout.comments(1, layout.line_count() + 1);
-        let texts = trees.iter().map(|tree| render::json(tree) + "\n").collect::<Vec<_>>();
+        let texts: String = trees.iter().map(|tree| render::json(tree) + "\n").collect();
         return comments.iter().map(|comment| format!("{}\n", comment.trim_end())).collect::<String>()
-            + &texts.join("---\n");
+            + &texts;
     }
     let begins: Vec<usize> = documents.iter().skip(1).map(|(place, _)| place.line).collect();
     let mut comments = Comments::new(layout, &trees, &begins);
@@ -200,23 +219,28 @@ fn header(at: &Tree, of: Form) -> Vec<Entry> {
 /// A document of each task of its own.
 fn drafts(newest: &Tree) -> Vec<Tree> {
     let draft = |task: &Tree| {
-        let all = entries(task);
-        let name = all.iter().filter(|entry| entry.key == "name").cloned().collect();
-        let rest = all.iter().filter(|entry| !matches!(entry.key.as_str(), "name" | "filePath"));
-        let spec = rest.map(|entry| {
-            let key = match entry.key.as_str() {
-                "includeFilters" => "filters",
-                "end" => "expiration",
-                same => same,
-            };
-            Entry { key: key.into(), ..entry.clone() }
-        });
+        let called = entries(task).iter().filter_map(|entry| Some((draft_key(&entry.key)?, entry)));
+        let (name, spec): (Vec<_>, Vec<_>) =
+            called.filter(|(key, _)| *key != FILE_PATH).partition(|(key, _)| *key == NAME);
+        let renamed = |all: Vec<(&str, &Entry)>| -> Vec<Entry> {
+            all.into_iter().map(|(key, entry)| Entry { key: key.into(), ..entry.clone() }).collect()
+        };
         let mut whole = header(newest, Form::Draft);
-        let parts = [("metadata", name), ("spec", spec.collect())];
+        let parts = [("metadata", renamed(name)), ("spec", renamed(spec))];
         whole.extend(parts.map(|(key, part)| entry(newest, key, map(newest, part))));
         map(newest, whole)
     };
     tasks(newest).iter().map(draft).collect()
+}
+
+/// Several resources as one, which is what a text of JSON can hold.
+fn listed(at: &Tree, resources: Vec<Tree>) -> Vec<Tree> {
+    if resources.len() < 2 {
+        return resources;
+    }
+    let items = Tree { place: at.place.clone(), value: Value::List(resources) };
+    let header = [("apiVersion", word(at, "v1")), ("kind", word(at, LIST)), ("items", items)];
+    vec![map(at, header.map(|(key, value)| entry(at, key, value)).into())]
 }
 
 /// All tasks under the header of a form.
