@@ -379,7 +379,7 @@ impl Pipeline {
         }
     }
 
-    /// Has every task's file tell of what a daemon before this one lost.
+    /// Has every task's file tell of what was lost before it came here.
     pub fn note_lost(&self, lost: &Earlier) {
         self.running().for_each(|running| running.note_lost(lost.clone()));
     }

@@ -5,12 +5,19 @@
 //! the same rounds, because machines are shared and no figure of yesterday's can be compared with today's.
 
 mod drops;
+mod e2e;
 mod files;
 mod filter;
+mod instructions;
 mod kernel;
+#[expect(clippy::indexing_slicing, reason = "of two directions, and of tables by their own length")]
+mod model;
 mod noise;
+mod pipeline;
 mod pools;
 mod reload;
+mod reports;
+mod soak;
 mod tasks;
 
 use std::io::{IsTerminal, Write};
@@ -35,11 +42,15 @@ pub(crate) struct Bench {
 const BENCHES: &[Bench] = &[
     noise::BENCH,
     drops::BENCH,
+    e2e::BENCH,
     files::BENCH,
     filter::BENCH,
+    instructions::BENCH,
     kernel::BENCH,
+    pipeline::BENCH,
     pools::BENCH,
     reload::BENCH,
+    soak::BENCH,
     tasks::BENCH,
 ];
 
@@ -47,8 +58,10 @@ const BENCHES: &[Bench] = &[
 pub(crate) struct Settings {
     /// Rounds of each comparison.
     pub(crate) rounds: usize,
-    /// How long a bench that has no rounds runs (soak, throughput); `None` is the bench's own choice.
+    /// How long a bench that has no rounds runs (soak); `None` is the bench's own choice.
     pub(crate) duration: Option<std::time::Duration>,
+    /// What is counted is accepted from now on.
+    pub(crate) accept: bool,
 }
 
 enum Output {
@@ -56,7 +69,7 @@ enum Output {
     Json,
 }
 
-const USAGE: &str = "usage: bench [NAME...] [--rounds N] [--for SECONDS] [-o table|json] [--list]";
+const USAGE: &str = "usage: bench [NAME...] [--rounds N] [--for TIME] [-o table|json] [--accept] [--list]";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -70,7 +83,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: impl Iterator<Item = String>) -> Result<ExitCode> {
-    let mut settings = Settings { rounds: 41, duration: None };
+    let mut settings = Settings { rounds: 41, duration: None, accept: false };
     let mut output = Output::Table;
     let mut names = Vec::new();
     let mut args = args;
@@ -80,11 +93,13 @@ fn run(args: impl Iterator<Item = String>) -> Result<ExitCode> {
             // What cargo hands to every bench.
             "--bench" => {}
             "--list" => return list(),
-            "--rounds" => settings.rounds = value()?.parse().context("--rounds takes a number")?,
-            "--for" => {
-                let seconds = value()?.parse().context("--for takes seconds")?;
-                settings.duration = Some(std::time::Duration::from_secs(seconds));
+            "--accept" => settings.accept = true,
+            "--stage" => {
+                let (stage, repetitions) = (value()?, value()?.parse()?);
+                return instructions::stage(&stage, repetitions).map(|()| ExitCode::SUCCESS);
             }
+            "--rounds" => settings.rounds = value()?.parse().context("--rounds takes a number")?,
+            "--for" => settings.duration = Some(duration(&value()?)?),
             "-o" | "--output" => {
                 output = match value()?.as_str() {
                     "table" => Output::Table,
@@ -104,6 +119,19 @@ fn run(args: impl Iterator<Item = String>) -> Result<ExitCode> {
     writeln!(std::io::stdout().lock(), "{text}")?;
     let missed = figures.iter().any(|figure| figure.met() == Some(false));
     Ok(if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// `90`, `90s`, `5m`, `1h`.
+fn duration(text: &str) -> Result<std::time::Duration> {
+    let (number, seconds) = match text.char_indices().next_back() {
+        Some((at, 's')) => (text.get(..at), 1),
+        Some((at, 'm')) => (text.get(..at), 60),
+        Some((at, 'h')) => (text.get(..at), 3600),
+        _ => (Some(text), 1),
+    };
+    let number: u64 =
+        number.unwrap_or_default().parse().context("--for takes a time such as 90s, 5m or 1h")?;
+    Ok(std::time::Duration::from_secs(number * seconds))
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Bench>> {

@@ -166,7 +166,8 @@ fn bound(taken: &[Vec<u32>], tasks: usize, flows: &[Flow], node: &Node) -> Resul
     Ok((ns(PROCESS) - began) / flows.len() as f64)
 }
 
-fn ns(clock: ClockId) -> f64 {
+/// Nanoseconds of a clock.
+pub(crate) fn ns(clock: ClockId) -> f64 {
     let now = clock_gettime(clock);
     now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }

@@ -28,6 +28,7 @@ mod memory;
 mod observing;
 mod offloads;
 mod openings;
+mod overload;
 mod perf;
 mod pinned;
 mod pools;

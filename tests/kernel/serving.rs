@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -10,7 +10,7 @@ use flowlog_tests::daemon::{Daemon, PATIENCE, binary};
 use flowlog_tests::http::{get, series, unix};
 use flowlog_tests::netns::{FAR, INTERFACE, Pair};
 use flowlog_tests::traffic::{ping, udp};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::end_to_end::{EVERYTHING, tasks};
 
@@ -232,32 +232,81 @@ fn an_address_that_is_taken_is_named_with_its_remedy() -> Result<()> {
     Ok(())
 }
 
-/// The Prometheus project's own check, where it is installed.
-#[test]
-fn promtool_finds_nothing_to_say() -> Result<()> {
+/// The Prometheus project's own checks, where they are installed: these words, and what to read.
+fn promtool(words: &[&str], input: &str) -> Result<Option<Output>> {
     use std::io::Write;
     let promtool = std::env::var_os("PROMTOOL").unwrap_or_else(|| "promtool".into());
     if Command::new(&promtool).arg("--version").output().is_err() {
         println!("not run: promtool is not installed (Debian's package prometheus)");
-        return Ok(());
+        return Ok(None);
     }
+    let mut check = Command::new(&promtool);
+    check.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut check = check.spawn()?;
+    check.stdin.take().context("stdin is piped")?.write_all(input.as_bytes())?;
+    Ok(Some(check.wait_with_output()?))
+}
+
+/// The metrics of a daemon that has written something.
+fn scrape() -> Result<String> {
     let folder = tempfile::tempdir()?;
     let pair = Pair::new(false)?;
     let daemon = start(&pair, folder.path(), EVERYTHING)?;
     ping(&pair, FAR, 1)?;
     let mut page = String::new();
-    until("packets", || {
+    until("both directions' records", || {
         page = ask(folder.path(), "/metrics")?.1;
-        Ok(page.contains("outcome=\"counted\"} 2"))
+        Ok(page.contains("flowlog_task_written_records_total{task=\"all\"} 2"))
     })?;
-    let mut check = Command::new(&promtool)
-        .args(["check", "metrics"])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()?;
-    check.stdin.take().context("stdin is piped")?.write_all(page.as_bytes())?;
-    let said = check.wait_with_output()?;
+    daemon.stop()?.check()?;
+    Ok(page)
+}
+
+#[test]
+fn promtool_finds_nothing_to_say() -> Result<()> {
+    let Some(said) = promtool(&["check", "metrics"], &scrape()?)? else { return Ok(()) };
     ensure!(said.status.success() && said.stderr.is_empty(), "{}", String::from_utf8_lossy(&said.stderr));
-    daemon.stop()?.check()
+    Ok(())
+}
+
+/// Expressions anywhere in a dashboard.
+fn expressions(of: &Value, found: &mut Vec<String>) {
+    match of {
+        Value::Object(members) => {
+            found.extend(members.get("expr").and_then(Value::as_str).map(str::to_owned));
+            members.values().for_each(|member| expressions(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| expressions(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_panel_shows_a_series_of_what_a_daemon_serves() -> Result<()> {
+    let dashboard = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/grafana/flowlog.json");
+    let (page, mut panels) = (scrape()?, Vec::new());
+    expressions(&serde_json::from_slice(&std::fs::read(dashboard)?)?, &mut panels);
+    ensure!(panels.len() > 10, "{panels:?}");
+    // Two hours in which nothing changed: a rate of 0 is a series too.
+    let input = series(&page).into_iter().map(|(name, value)| {
+        let (name, labels) = name.split_once('{').unwrap_or((&name, "}"));
+        let comma = if labels == "}" { "" } else { "," };
+        json!({"series": format!("{name}{{instance=\"node-1\"{comma}{labels}"), "values": format!("{value}x120")})
+    });
+    let tests = panels.iter().map(|panel| {
+        let asked = panel.replace("$node", ".*").replace("$__rate_interval", "5m");
+        let one = json!([{"labels": "{}", "value": 1}]);
+        json!({"expr": format!("count({asked}) > bool 0"), "eval_time": "2h", "exp_samples": one})
+    });
+    let tests = json!({"rule_files": [], "tests": [{
+        "interval": "1m",
+        "input_series": input.collect::<Vec<_>>(),
+        "promql_expr_test": tests.collect::<Vec<_>>(),
+    }]});
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), serde_json::to_vec(&tests)?)?;
+    let path = file.path().to_str().context("a plain path")?;
+    let Some(said) = promtool(&["test", "rules", path], "")? else { return Ok(()) };
+    ensure!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    Ok(())
 }

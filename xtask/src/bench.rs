@@ -12,10 +12,11 @@ pub(crate) const COMMAND: cli::Command = cli::Command {
     name: "bench",
     about: "measure, each figure beside its floor in the same run",
     help: "cargo xtask bench: measure flowlog, each figure beside its floor or peer in the same run\n\n\
-           usage: cargo xtask bench [NAME...] [--rounds N] [--for SECONDS] [-o table|json]\n\n  \
+           usage: cargo xtask bench [NAME...] [--rounds N] [--for TIME] [--accept] [-o table|json]\n\n  \
            NAME            which benches; none is all of them; --list names them\n  \
            --rounds N      rounds of each comparison (41)\n  \
-           --for SECONDS   how long benches without rounds run\n  \
+           --for TIME      how long `soak` runs: 90s, 5m (the default), 1h\n  \
+           --accept        `instructions` takes what it counts as what is right from now on\n  \
            -o json         one JSON object on stdout and nothing else there:\n                  \
            {\"results\":[{\"name\",\"value\",\"unit\",\"floor\",\"ratio\",\"low\",\"high\",\"target\",\"met\"}]}\n\n\
            Both sides of a ratio are measured in turn in the same rounds; a ratio is the median of the rounds' own\n\

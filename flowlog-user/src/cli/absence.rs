@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use flowlog_user::capture::live::{self, InterfaceState};
 use flowlog_user::clock::wall_ns;
 use flowlog_user::task::Earlier;
-use flowlog_user::write::StateDir;
+use flowlog_user::write::{Place, StateDir};
 use serde_json::{Value, json};
 
 const FOLDER: &str = "absence";
@@ -62,7 +62,7 @@ pub(crate) fn since(state: &StateDir, watched: &[InterfaceState]) -> Option<Earl
     );
     let seconds = last_ns.saturating_sub(first_ns) / 1_000_000_000;
     tracing::warn!(packets, seconds, "packets passed while no flowlog ran; with --pin they would be counted");
-    Some(Earlier { records: packets, first_ns, last_ns, reason })
+    Some(Earlier { place: Place::Restart, records: packets, first_ns, last_ns, reason })
 }
 
 fn passed(then: &Value, now: &BTreeMap<u32, (String, u64)>, watched: &[InterfaceState]) -> u64 {

@@ -25,14 +25,15 @@ use tokio::sync::oneshot;
 
 use super::Names;
 use super::live_line::Seen;
+use super::losses::{self, InKernel};
 use super::privileged::{Pending, Privileged};
 use super::settling::Settling;
 
-/// Flows that are handed on together.
-pub(super) const BATCH_FLOWS: usize = 4096;
+/// Flows that are handed on together: they and their lines stay in a processor's second cache.
+pub(super) const BATCH_FLOWS: usize = 1024;
 
 /// Batches that may wait. When they do, the ring fills, and the kernel keeps what it has to say in its table.
-pub(super) const BATCHES_WAITING: usize = 16;
+pub(super) const BATCHES_WAITING: usize = 64;
 
 /// How often the capture thread tells what it has seen.
 const TELL: Duration = Duration::from_millis(500);
@@ -179,7 +180,7 @@ impl DataPlane {
         commands: Receiver<Command>,
     ) -> anyhow::Result<Self> {
         let (sender, receiver): (SyncSender<Work>, Receiver<Work>) = sync_channel(BATCHES_WAITING);
-        let settling = live.is_pinned().then(Settling::default);
+        let (settling, losses) = (live.is_pinned().then(Settling::default), InKernel::new(live.is_pinned()));
         let done = settling.as_ref().map(Settling::done);
         let work = Builder::new()
             .name("flowlog-work".into())
@@ -218,6 +219,7 @@ impl DataPlane {
             commands,
             narrow: None,
             settling,
+            losses,
             watcher: None,
         };
         let capture = privileged.run(move || capture.run());
@@ -254,6 +256,7 @@ struct Capture {
     commands: Receiver<Command>,
     /// Of pinned tables only.
     settling: Option<Settling>,
+    losses: InKernel,
     /// While somebody asks who speaks most.
     watcher: Option<Watcher>,
     /// What the kernel is to test by, and from when.
@@ -267,15 +270,18 @@ impl Capture {
         if error.is_some() {
             self.control.failed.store(true, Ordering::Relaxed);
         }
-        let Self { mut live, mut decoder, node, sender, clock, .. } = self;
+        let Self { mut live, mut decoder, node, sender, clock, mut losses, .. } = self;
         let now = clock.again();
         let mut stopped = live.stop(&mut feed(&mut decoder, now, &mut out, &node, &sender, None, None));
         if live.is_pinned() {
             let suspended = live.standing(|report| decoder.suspend(report, now, &mut out));
             stopped = stopped.and_then(|ledger| suspended.map(|()| ledger));
             if let Some(lost) = live.lost() {
-                let _ = sender.send(lost_before(lost, now));
+                let _ = sender.send(Work::Lost(losses::by_a_kill(lost, now)));
             }
+        }
+        if let Some(lost) = stopped.as_ref().ok().and_then(|ledger| losses.news(ledger)) {
+            let _ = sender.send(Work::Lost(lost));
         }
         // The worker ends when it has taken the last batch and the sender is gone.
         let _ = sender.send(Work::Batch(Batch { flows: out, node }));
@@ -379,7 +385,7 @@ impl Capture {
     /// Says in every file what daemons before this one lost.
     fn tell_lost(&mut self) {
         if let Some(lost) = self.live.lost() {
-            let _ = self.sender.send(lost_before(lost, self.clock));
+            let _ = self.sender.send(Work::Lost(losses::by_a_kill(lost, self.clock)));
         }
     }
 
@@ -427,28 +433,16 @@ impl Capture {
         }
     }
 
-    fn tell(&self) -> Result<(), live::Error> {
+    fn tell(&mut self) -> Result<(), live::Error> {
         // Before the kernel's counters, which run on: so more was sent than is decoded, never the other way round.
         let decode = self.decoder.counts();
         let books = Books { capture: self.live.ledger()?, decode, ..Books::default() };
+        if let Some(lost) = self.losses.news(&books.capture) {
+            let _ = self.sender.send(Work::Lost(lost));
+        }
         self.control.board.tell(View { books, interfaces: self.live.interfaces(), taken: Instant::now() });
         Ok(())
     }
-}
-
-fn lost_before(live::Lost { told, since_ns }: live::Lost, clock: Clock) -> Work {
-    tracing::warn!(
-        records = told.records,
-        packets = told.packets,
-        bytes = told.bytes,
-        "an earlier flowlog took these from the kernel and was ended before they were in a file"
-    );
-    let reason = format!(
-        "flowlog was ended before they were in the file: at most {} packets, {} bytes, as the kernel's tables tell",
-        told.packets, told.bytes
-    );
-    let [first_ns, last_ns] = [since_ns, monotonic_ns()].map(|ns| clock.to_wall_ns(ns));
-    Work::Lost(Earlier { records: told.records.max(1), first_ns, last_ns, reason })
 }
 
 /// A wall clock further off than this between two batches was stepped, not slewed.
@@ -478,7 +472,9 @@ fn feed<'a>(
             Captured::Drop(drop) => decoder.dropped(&drop.report, drop.direction, drop.dropped, clock, out),
         }
         if out.iter().map(Vec::len).sum::<usize>() >= BATCH_FLOWS {
-            let flows = std::mem::replace(out, decoder.flows());
+            // The next batch will be about as large.
+            let next = out.iter().map(|flows| Vec::with_capacity(flows.len())).collect();
+            let flows = std::mem::replace(out, next);
             let _ = sender.send(Work::Batch(Batch { flows, node: Arc::clone(node) }));
             if let Some(batches) = &mut batches {
                 **batches += 1;

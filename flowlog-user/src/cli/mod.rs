@@ -17,6 +17,7 @@ mod flags;
 pub(crate) mod interfaces;
 mod live_line;
 pub(crate) mod logging;
+mod losses;
 mod memory;
 pub(crate) mod migrate;
 mod notes;

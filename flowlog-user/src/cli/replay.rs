@@ -49,7 +49,7 @@ pub(crate) struct ReplayArgs {
 }
 
 /// Flows that are handed on together.
-const BATCH_FLOWS: usize = 4096;
+const BATCH_FLOWS: usize = 1024;
 
 /// Recorded events that are handed on together; they are larger than flows.
 const BATCH_EVENTS: usize = 512;

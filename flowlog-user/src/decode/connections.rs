@@ -1,11 +1,10 @@
 //! What each cadence has written of each connection.
 
-use std::collections::HashMap;
-
 use flowlog_abi::{DirectionReport, Report, Told};
 
 use super::divided::Divided;
 use super::flow::{Interval, build};
+use super::ids::ById;
 use super::{Cadence, Cadences, Change, Flows};
 use crate::clock::Clock;
 use crate::limits::CADENCES_MAX;
@@ -102,11 +101,11 @@ struct Open {
     told: [(u64, u64); 2],
 }
 
-/// The table. Keys are the kernel's connection ids, which nobody outside chooses.
+/// The table.
 #[derive(Debug)]
 pub(super) struct Connections {
     cadences: Cadences,
-    open: HashMap<u64, Open>,
+    open: ById<Open>,
     /// Where the records' numbers begin of connections that an earlier daemon knew.
     base: u32,
     divided: Divided,
@@ -114,7 +113,7 @@ pub(super) struct Connections {
 
 impl Connections {
     pub(super) fn new(cadences: Cadences) -> Self {
-        Self { cadences, open: HashMap::new(), base: 0, divided: Divided::default() }
+        Self { cadences, open: ById::default(), base: 0, divided: Divided::default() }
     }
 
     /// Goes on with what earlier daemons began, the last of which was number `before`.

@@ -9,6 +9,7 @@ mod cadence;
 mod connections;
 mod divided;
 mod flow;
+mod ids;
 
 pub use cadence::Cadence;
 

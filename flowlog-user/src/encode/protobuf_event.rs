@@ -1,9 +1,9 @@
 //! Any event as protobuf, field by field as the schema says: recorded events, and lines about the log itself.
 
-use prost::encoding::{WireType, encode_key, encode_varint};
+use prost::encoding::WireType;
 
 use super::masked::masked;
-use super::wire::{bytes, delimited, message, nonzero, timestamp, varint};
+use super::wire::{bytes, delimited, encode_key, encode_varint, message, nonzero, timestamp, varint};
 use crate::record::fields::Mask;
 use crate::record::measured::number;
 use crate::record::schema::{Kind, Spec};

@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use jiff::tz::Offset;
 
 /// Writes a key, given as `"name":`, with a comma before it unless it is the first of its object.
+// Inlined so that its length is known, and copying it is a few stores.
+#[inline(always)]
 pub(super) fn key(out: &mut Vec<u8>, quoted: &str) {
     if out.last() != Some(&b'{') {
         out.push(b',');
@@ -27,6 +29,7 @@ pub(super) fn nonzero(out: &mut Vec<u8>, quoted: &str, value: u32) {
 }
 
 /// A key and a string that needs no escapes.
+#[inline(always)]
 pub(super) fn plain(out: &mut Vec<u8>, quoted: &str, value: &str) {
     key(out, quoted);
     out.push(b'"');
@@ -84,30 +87,21 @@ pub(super) fn time(out: &mut Vec<u8>, ns: i64) {
 
 /// The same from whole seconds and the nanoseconds after them.
 pub(super) fn time_at(out: &mut Vec<u8>, seconds: i64, fraction: u32) {
-    let at = Offset::UTC.to_datetime(Timestamp::new(seconds, 0).unwrap_or(Timestamp::UNIX_EPOCH));
-    let year = u32::from(at.year().unsigned_abs());
-    let [y3, y2, y1, y0] = [digit(year, 1000), digit(year, 100), digit(year, 10), digit(year, 1)];
-    let [[mo1, mo0], [d1, d0], [h1, h0], [mi1, mi0], [s1, s0]] =
-        [at.month(), at.day(), at.hour(), at.minute(), at.second()].map(|value| {
-            let value = u32::from(value.unsigned_abs());
-            [digit(value, 10), digit(value, 1)]
-        });
+    let (year, month, day, second) = moment(seconds);
+    let [[y1, y0], [y3, y2]] = [pair(year % 100), pair(year / 100)];
+    let [[mo1, mo0], [d1, d0]] = [pair(month), pair(day)];
+    let [[h1, h0], [mi1, mi0], [s1, s0]] = [pair(second / 3600), pair(second / 60 % 60), pair(second % 60)];
     out.extend_from_slice(&[
         b'"', y3, y2, y1, y0, b'-', mo1, mo0, b'-', d1, d0, b'T', h1, h0, b':', mi1, mi0, b':', s1, s0,
     ]);
     if fraction != 0 {
-        let point: [u8; 10] = [
-            b'.',
-            digit(fraction, 100_000_000),
-            digit(fraction, 10_000_000),
-            digit(fraction, 1_000_000),
-            digit(fraction, 100_000),
-            digit(fraction, 10_000),
-            digit(fraction, 1_000),
-            digit(fraction, 100),
-            digit(fraction, 10),
-            digit(fraction, 1),
+        let [[a, b], [c, d], [e, f], [g, h]] = [
+            pair(fraction / 10_000_000 % 100),
+            pair(fraction / 100_000 % 100),
+            pair(fraction / 1_000 % 100),
+            pair(fraction / 10 % 100),
         ];
+        let point: [u8; 10] = [b'.', a, b, c, d, e, f, g, h, b'0' + (fraction % 10) as u8];
         let length = match fraction {
             milliseconds if milliseconds % 1_000_000 == 0 => 4,
             microseconds if microseconds % 1_000 == 0 => 7,
@@ -118,10 +112,49 @@ pub(super) fn time_at(out: &mut Vec<u8>, seconds: i64, fraction: u32) {
     out.extend_from_slice(b"Z\"");
 }
 
-/// The decimal digit at a place (1, 10, 100, ...).
-const fn digit(value: u32, place: u32) -> u8 {
-    b'0' + (value / place % 10) as u8
+/// Year, month, day and second of the day in UTC.
+fn moment(seconds: i64) -> (u32, u32, u32, u32) {
+    const DAY: u32 = 86_400;
+    if let Ok(seconds) = u32::try_from(seconds) {
+        let (year, month, day) = date(seconds / DAY);
+        return (year, month, day, seconds % DAY);
+    }
+    // Before 1970 or after 2106: somebody else's record.
+    let at = Offset::UTC.to_datetime(Timestamp::new(seconds, 0).unwrap_or(Timestamp::UNIX_EPOCH));
+    let [month, day, hour, minute, second] = [at.month(), at.day(), at.hour(), at.minute(), at.second()]
+        .map(|value| u32::from(value.unsigned_abs()));
+    (at.year().unsigned_abs().into(), month, day, hour * 3600 + minute * 60 + second)
 }
+
+/// The date in the Gregorian calendar so many days after 1970-01-01. Years are counted from March here, so that a leap
+/// day is the last of its year; four centuries have 146,097 days, five months from March on 153.
+const fn date(days: u32) -> (u32, u32, u32) {
+    const TO_MARCH_OF_YEAR_0: u32 = 719_468;
+    let days = days + TO_MARCH_OF_YEAR_0;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (era * 400 + year + (month < 3) as u32, month, day)
+}
+
+/// The last two decimal digits.
+fn pair(value: u32) -> [u8; 2] {
+    PAIRS.get(value as usize % 100).copied().unwrap_or(*b"00")
+}
+
+/// The digits of 0 to 99.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let (mut rest, mut value): (&mut [[u8; 2]], u8) = (&mut pairs, 0);
+    while let [pair, tail @ ..] = rest {
+        *pair = [b'0' + value / 10, b'0' + value % 10];
+        (rest, value) = (tail, value + 1);
+    }
+    pairs
+};
 
 /// An address, quoted.
 pub(super) fn address(out: &mut Vec<u8>, address: IpAddr) {
@@ -134,12 +167,19 @@ pub(super) fn address(out: &mut Vec<u8>, address: IpAddr) {
 pub(super) fn plain_address(out: &mut Vec<u8>, address: IpAddr) {
     match address {
         IpAddr::V4(v4) => {
-            for (index, octet) in v4.octets().into_iter().enumerate() {
-                if index > 0 {
-                    out.push(b'.');
+            let (mut text, mut length) = ([b'.'; 16], 0);
+            for octet in v4.octets() {
+                let [tens, ones] = pair(octet.into());
+                let digits = [b'0' + octet / 100, tens, ones];
+                let skipped = usize::from(octet < 100) + usize::from(octet < 10);
+                let shown = digits.get(skipped..).unwrap_or_default();
+                if let Some(place) = text.get_mut(length..length + shown.len()) {
+                    place.copy_from_slice(shown);
                 }
-                number(out, octet);
+                // And the dot, which is there.
+                length += shown.len() + 1;
             }
+            out.extend_from_slice(text.get(..length - 1).unwrap_or_default());
         }
         IpAddr::V6(v6) => {
             // Writing to a Vec does not fail.

@@ -85,17 +85,19 @@ fn transport(out: &mut Vec<u8>, flow: &Flow) {
 fn bytes(out: &mut Vec<u8>, bytes: u64) {
     let mut unit = UNITS.iter();
     let mut name = unit.next().copied().unwrap_or_default();
-    let mut tenths = u128::from(bytes) * 10;
-    let mut size = 1_u128;
+    let ten = u128::from(bytes) * 10;
+    let (mut tenths, mut bits) = (ten, 0_u32);
     while tenths >= 10 * 1024
         && let Some(larger) = unit.next()
     {
         name = larger;
-        size *= 1024;
-        tenths = (u128::from(bytes) * 10 + size / 2) / size;
+        bits += 10;
+        // By 2^bits, rounded.
+        tenths = (ten + (1 << (bits - 1))) >> bits;
     }
+    let tenths = u64::try_from(tenths).unwrap_or(u64::MAX);
     number(out, tenths / 10);
-    if size > 1 {
+    if bits > 0 {
         out.push(b'.');
         number(out, tenths % 10);
     }

@@ -4,6 +4,9 @@ use super::{Flow, Node};
 const BOOT_BITS: u32 = 34;
 const CONNECTION_BITS: u32 = 53;
 
+/// Where the digits of each byte begin; a dash follows the fourth, the sixth, the eighth and the tenth.
+const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
 /// Characters of a UUID.
 pub(super) const UUID_LENGTH: usize = 36;
 
@@ -20,17 +23,17 @@ impl Flow {
         own = own << 1 | u128::from(self.high_to_low);
         own = own << 32 | u128::from(self.number);
         // 48 bits, version, 12 bits, variant, 62 bits.
-        let mut id =
-            (own >> 74) << 80 | 8 << 76 | (own >> 62 & 0xfff) << 64 | 2 << 62 | (own & ((1 << 62) - 1));
+        let id = (own >> 74) << 80 | 8 << 76 | (own >> 62 & 0xfff) << 64 | 2 << 62 | (own & ((1 << 62) - 1));
         let mut text = [b'-'; UUID_LENGTH];
-        for (at, place) in text.iter_mut().enumerate().rev() {
-            if matches!(at, 8 | 13 | 18 | 23) {
-                continue;
+        for (byte, at) in id.to_be_bytes().into_iter().zip(PLACES) {
+            if let Some(place) = text.get_mut(at..at + 2) {
+                place.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
             }
-            let nibble = (id & 0xf) as u8;
-            *place = if nibble < 10 { b'0' + nibble } else { b'a' - 10 + nibble };
-            id >>= 4;
         }
         text
     }
+}
+
+const fn digit(nibble: u8) -> u8 {
+    if nibble < 10 { b'0' + nibble } else { b'a' - 10 + nibble }
 }

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use flowlog_abi::{REASONS, Reason};
+
 use super::board::{Board, View};
 use super::ledger::{Amount, drops_by_outcome};
 use super::process::Process;
@@ -212,10 +214,7 @@ const KERNEL: &[KernelFamily] = &[
         "flowlog_unparsed_packets",
         Kind::Counter,
         "Packets that are no IP or were not understood, by reason.",
-        |_, view| {
-            let reasons = view.books.capture.reasons.iter();
-            reasons.map(|(name, n)| (vec![("reason", (*name).to_owned())], float(*n))).collect()
-        },
+        |_, view| by_reason(&view.books.capture.reasons),
     ),
     ("flowlog_connections", Kind::Counter, "Connections that entered the flow table.", |_, view| {
         one(float(view.books.capture.kernel.connections))
@@ -293,6 +292,17 @@ fn by_outcome(view: &View, of: fn(&Amount) -> u64) -> Vec<Sample> {
     ]
     .map(|(name, amount)| (vec![("outcome", name.to_owned())], float(of(&amount))))
     .to_vec()
+}
+
+/// All that an interface can show, also at 0: the first of a kind is an increase then.
+fn by_reason(counted: &[(&str, u64)]) -> Vec<Sample> {
+    let names = REASONS.iter().filter(|(reason, _)| *reason != Reason::LinkType).map(|(_, name)| *name);
+    names
+        .map(|name| {
+            let n = counted.iter().find(|(counted, _)| *counted == name).map_or(0, |(_, n)| *n);
+            (vec![("reason", name.to_owned())], float(n))
+        })
+        .collect()
 }
 
 fn interfaces(states: &[InterfaceState]) -> Vec<Sample> {

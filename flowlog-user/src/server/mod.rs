@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod board;
 pub mod busiest;
+mod disk;
 pub mod exposition;
 pub mod families;
 pub mod http;

@@ -1,14 +1,13 @@
 //! The status: is the daemon well, what does each task do, does the ledger close. As JSON; `flowlog status` makes a
 //! page for people of it.
 
-use std::path::Path;
 use std::sync::PoisonError;
 
 use flowlog_abi::Counters;
-use globset::Glob;
 use serde_json::{Value, json};
 
 use super::board::{Board, STALE, View};
+use super::disk::Folders;
 use super::ledger::{Sum, drops_json};
 use super::tasks::TaskState;
 use crate::capture::live::{DropHook, HookKind};
@@ -91,7 +90,8 @@ pub fn json(board: &Board) -> Value {
     let tasks: Vec<Value> = {
         let states = board.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let known = states.iter().filter(|(_, state)| state.removed_ns.is_none());
-        known.map(|(name, state)| task(name, state, facts.started_ns, now_ns)).collect()
+        let mut folders = Folders::default();
+        known.map(|(name, state)| task(name, state, facts.started_ns, now_ns, &mut folders)).collect()
     };
     json!({
         "form": FORM,
@@ -146,7 +146,7 @@ fn ledger(board: &Board) -> Value {
     clippy::cast_possible_truncation,
     reason = "a daily rate, to be read by people"
 )]
-fn task(name: &str, state: &TaskState, started_ns: i64, now_ns: i64) -> Value {
+fn task(name: &str, state: &TaskState, started_ns: i64, now_ns: i64, folders: &mut Folders) -> Value {
     let mut answer = state.to_json(name);
     let Some(map) = answer.as_object_mut() else { return answer };
     let spec = &state.spec;
@@ -157,7 +157,7 @@ fn task(name: &str, state: &TaskState, started_ns: i64, now_ns: i64) -> Value {
         "team": spec.team,
         "start": spec.start.map(|at| at.to_string()),
         "end": spec.end.map(|at| at.to_string()),
-        "disk_used_bytes": used_bytes(spec),
+        "disk_used_bytes": folders.used_bytes(spec),
         "disk_limit_bytes": Some(spec.file.total_bytes_max).filter(|max| *max != u64::MAX && !spec.file.is_stdout()),
     });
     if let (Some(more), Some(counters)) = (more.as_object_mut(), &state.counters) {
@@ -178,18 +178,4 @@ fn task(name: &str, state: &TaskState, started_ns: i64, now_ns: i64) -> Value {
 fn since_ns(spec: &Spec, started_ns: i64) -> i64 {
     let start = spec.start.and_then(|at| i64::try_from(at.as_nanosecond()).ok());
     start.map_or(started_ns, |start| start.max(started_ns))
-}
-
-/// Bytes of the task's files as their names tell; `None` where folders are named by date or cannot be read.
-fn used_bytes(spec: &Spec) -> Option<u64> {
-    let (live, finished) = (spec.file.live_path(), spec.file.finished_paths());
-    let pattern = Glob::new(&finished.file_name()?.to_string_lossy()).ok()?.compile_matcher();
-    let mut sum = 0;
-    for entry in std::fs::read_dir(live.parent()?).ok()?.flatten() {
-        let name = entry.file_name();
-        if Some(name.as_os_str()) == live.file_name() || pattern.is_match(Path::new(&name)) {
-            sum += entry.metadata().map_or(0, |meta| meta.len());
-        }
-    }
-    Some(sum)
 }

@@ -104,7 +104,7 @@ impl Desk {
                 }
                 self.writer = Ok(writer);
                 if let (Some(lost), Ok(writer)) = (self.unopened.take(), &mut self.writer) {
-                    writer.note_lost(Place::File, lost.records, lost.first_ns, lost.last_ns, &lost.reason);
+                    writer.note_lost(lost.place, lost.records, lost.first_ns, lost.last_ns, &lost.reason);
                 }
             }
             Err(error) => {
@@ -140,7 +140,8 @@ impl Desk {
         counters.dropped_write_error.add(chunk.records.into());
         let reason = counters.trouble.get().unwrap_or_default().to_string();
         let (first_ns, last_ns) = (chunk.first_ns, chunk.last_ns);
-        let lost = self.unopened.get_or_insert(Earlier { records: 0, first_ns, last_ns, reason });
+        let place = Place::File;
+        let lost = self.unopened.get_or_insert(Earlier { place, records: 0, first_ns, last_ns, reason });
         lost.records += u64::from(chunk.records);
         lost.last_ns = lost.last_ns.max(last_ns);
     }
@@ -167,8 +168,8 @@ impl Desk {
             self.before.note(writer, &self.shared.counters);
             let earlier =
                 std::mem::take(&mut *self.shared.earlier.lock().unwrap_or_else(PoisonError::into_inner));
-            for Earlier { records, first_ns, last_ns, reason } in earlier {
-                writer.note_lost(Place::Restart, records, first_ns, last_ns, &reason);
+            for Earlier { place, records, first_ns, last_ns, reason } in earlier {
+                writer.note_lost(place, records, first_ns, last_ns, &reason);
             }
         }
     }

@@ -12,7 +12,7 @@ use super::desk::{Desk, LossesBefore};
 use super::writers::{Post, WRITERS};
 use crate::limits::{WRITER_QUEUE_BYTES, WRITER_QUEUE_CHUNKS, WRITER_QUEUES_BYTES};
 use crate::metrics::TaskCounters;
-use crate::write::{Chunk, Error, Files, Roots, Salvaged, Sink, Spec};
+use crate::write::{Chunk, Error, Files, Place, Roots, Salvaged, Sink, Spec};
 
 /// What to do with a chunk that finds the queue full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) struct Shared {
     pub(super) reshape: Mutex<Option<Spec>>,
     /// Why it stops, for the task's last line.
     pub(super) reason: OnceLock<&'static str>,
-    /// Losses before this process, for the file to tell.
+    /// Losses before the task, for the file to tell.
     pub(super) earlier: Mutex<Vec<Earlier>>,
     /// Records come from a replay, which has all the time there is.
     pub(super) patient: AtomicBool,
@@ -45,9 +45,11 @@ pub(super) struct Shared {
     moved: Condvar,
 }
 
-/// Records that a daemon before this one lost.
+/// Records that were lost earlier on their way than at the task.
 #[derive(Clone, Debug)]
 pub struct Earlier {
+    /// Where.
+    pub place: Place,
     /// At most so many.
     pub records: u64,
     /// From when on, nanoseconds since the Unix epoch.
@@ -160,7 +162,7 @@ impl Running {
         &self.shared.name
     }
 
-    /// Has the file tell of what was lost before this process began.
+    /// Has the file tell of what was lost before it came here.
     pub fn note_lost(&self, lost: Earlier) {
         self.shared.earlier.lock().unwrap_or_else(PoisonError::into_inner).push(lost);
         self.post.wake();

@@ -1,21 +1,23 @@
 use std::io;
 
-use zstd::stream::raw::{InBuffer, Operation, OutBuffer};
+use bytes::Bytes;
+use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 
 use super::Compression;
 use super::pool::{self, Lease};
 use crate::limits::{FRAME_BYTES_MAX, UNCOMPRESSED_BYTES_MAX};
 
-/// Room made for zstd's output at a time: a block (128 KiB) and its header always fit.
-const OUTPUT_STEP_BYTES: usize = (128 << 10) + 64;
-
 /// Turns lines into the bytes of the live file. Bytes collect in `out` until they are written.
+///
+/// Lines of a frame wait as they came until a flush asks for them. A frame that is full before that is compressed in one
+/// piece, which is faster: nothing is copied into zstd's window, and no block refers across its end.
 pub(super) struct Encoder {
     level: Option<i32>,
     /// The open frame's compressor.
     lease: Option<Lease>,
-    /// Lines that wait for a shared compressor, where none could be kept.
-    waiting: Vec<u8>,
+    /// Lines of the open frame that no compressor was given yet.
+    waiting: Vec<Bytes>,
+    waiting_bytes: usize,
     /// Record bytes in the frame that is open; 0 when none is.
     pub(super) frame_bytes: usize,
     /// What is to be written next.
@@ -30,7 +32,15 @@ impl Encoder {
             Compression::Zstd { level } => Some(level),
             Compression::Gzip { .. } | Compression::None => None,
         };
-        Self { level, lease: None, waiting: Vec::new(), frame_bytes: 0, out: Vec::new(), done: 0 }
+        Self {
+            level,
+            lease: None,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            frame_bytes: 0,
+            out: Vec::new(),
+            done: 0,
+        }
     }
 
     /// Whether lines wait inside the compressor rather than in `out`.
@@ -40,11 +50,12 @@ impl Encoder {
 
     /// Whether the frame should end.
     pub(super) const fn is_full(&self) -> bool {
-        self.frame_bytes >= FRAME_BYTES_MAX || self.waiting.len() >= UNCOMPRESSED_BYTES_MAX
+        self.frame_bytes >= FRAME_BYTES_MAX
+            || self.lease.is_none() && self.waiting_bytes >= UNCOMPRESSED_BYTES_MAX
     }
 
-    /// Takes lines. With zstd most of them stay inside until [`Self::flush`] or [`Self::end`].
-    pub(super) fn add(&mut self, lines: &[u8]) -> io::Result<()> {
+    /// Takes lines. With zstd they stay inside until [`Self::flush`] or [`Self::end`].
+    pub(super) fn add(&mut self, lines: &Bytes) -> io::Result<()> {
         let Some(level) = self.level else {
             self.out.extend_from_slice(lines);
             return Ok(());
@@ -53,13 +64,9 @@ impl Encoder {
             self.lease = pool::keep(level)?;
         }
         self.frame_bytes += lines.len();
-        match &mut self.lease {
-            Some(lease) => compress(lease, lines, &mut self.out),
-            None => {
-                self.waiting.extend_from_slice(lines);
-                Ok(())
-            }
-        }
+        self.waiting_bytes += lines.len();
+        self.waiting.push(lines.clone());
+        Ok(())
     }
 
     /// Moves everything taken into `out`, so that it can be read once written. Without a compressor of its own that
@@ -69,9 +76,11 @@ impl Encoder {
             return Ok(());
         }
         let Some(lease) = &mut self.lease else { return self.end() };
-        let context = lease.context()?;
-        while step(&mut self.out, |output| context.flush(output))? > 0 {}
-        Ok(())
+        self.waiting_bytes = 0;
+        for lines in self.waiting.drain(..) {
+            lease.compress(&lines, &mut self.out, ZSTD_EndDirective::ZSTD_e_continue)?;
+        }
+        lease.compress(&[], &mut self.out, ZSTD_EndDirective::ZSTD_e_flush)
     }
 
     /// Ends the frame, with its checksum, and gives the compressor back.
@@ -79,17 +88,23 @@ impl Encoder {
         let Some(level) = self.level.filter(|_| self.frame_bytes > 0) else { return Ok(()) };
         let mut lease = match self.lease.take() {
             Some(lease) => lease,
-            None => {
-                let mut lease = pool::share(level)?;
-                compress(&mut lease, &self.waiting, &mut self.out)?;
-                lease
-            }
+            None => pool::share(level)?,
         };
-        let context = lease.context()?;
-        while step(&mut self.out, |output| context.finish(output, true))? > 0 {}
-        self.waiting = Vec::new();
-        self.frame_bytes = 0;
+        let end = ZSTD_EndDirective::ZSTD_e_end;
+        match self.waiting.as_slice() {
+            [] => lease.compress(&[], &mut self.out, end)?,
+            [whole] => lease.compress(whole, &mut self.out, end)?,
+            pieces => lease.compress(&pieces.concat(), &mut self.out, end)?,
+        }
+        self.forget();
         Ok(())
+    }
+
+    /// No frame is open.
+    fn forget(&mut self) {
+        self.lease = None;
+        self.waiting = Vec::new();
+        (self.waiting_bytes, self.frame_bytes) = (0, 0);
     }
 
     /// Everything in `out` is written. Memory goes back when no frame is open.
@@ -104,29 +119,8 @@ impl Encoder {
 
     /// Forgets everything taken and not yet written.
     pub(super) fn reset(&mut self) {
-        self.lease = None;
-        self.waiting = Vec::new();
-        self.frame_bytes = 0;
+        self.forget();
         self.out = Vec::new();
         self.done = 0;
     }
-}
-
-fn compress(lease: &mut Lease, lines: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-    let context = lease.context()?;
-    let mut input = InBuffer::around(lines);
-    while input.pos < lines.len() {
-        step(out, |output| context.run(&mut input, output))?;
-    }
-    Ok(())
-}
-
-/// Lets zstd write behind what `out` holds already.
-fn step(
-    out: &mut Vec<u8>,
-    run: impl FnOnce(&mut OutBuffer<'_, Vec<u8>>) -> io::Result<usize>,
-) -> io::Result<usize> {
-    out.reserve(OUTPUT_STEP_BYTES);
-    let filled = out.len();
-    run(&mut OutBuffer::around_pos(out, filled))
 }

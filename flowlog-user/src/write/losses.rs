@@ -16,9 +16,12 @@ pub enum Place {
     RateLimit,
     /// A daemon took them from the kernel and was killed before they were in the file.
     Restart,
+    /// The kernel had no place for them: its table was full, and its ring more than half.
+    Kernel,
 }
 
-const PLACES: [Place; 5] = [Place::Queue, Place::File, Place::Stdout, Place::RateLimit, Place::Restart];
+const PLACES: [Place; 6] =
+    [Place::Queue, Place::File, Place::Stdout, Place::RateLimit, Place::Restart, Place::Kernel];
 
 impl Place {
     const fn name(self) -> &'static str {
@@ -28,6 +31,7 @@ impl Place {
             Self::Stdout => "stdout",
             Self::RateLimit => "rate limit",
             Self::Restart => "restart",
+            Self::Kernel => "kernel",
         }
     }
 }

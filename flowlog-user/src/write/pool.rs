@@ -6,13 +6,16 @@
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use zstd::stream::raw::{CParameter, Encoder as Context, Operation};
+use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
+use zstd::zstd_safe::{
+    CCtx, CParameter, InBuffer, OutBuffer, ResetDirective, compress_bound, get_error_name,
+};
 
 use crate::limits::{COMPRESSORS_BYTES_MAX, COMPRESSORS_SHARED, FRAME_BYTES_MAX};
 
 struct Pool {
     /// Compressors that nobody uses, with their level.
-    idle: Vec<(i32, Context<'static>)>,
+    idle: Vec<(i32, CCtx<'static>)>,
     kept_bytes: usize,
     shared: usize,
 }
@@ -20,9 +23,12 @@ struct Pool {
 static POOL: Mutex<Pool> = Mutex::new(Pool { idle: Vec::new(), kept_bytes: 0, shared: 0 });
 static RETURNED: Condvar = Condvar::new();
 
+/// Room made for zstd's output at a time: a block (128 KiB) and its header always fit.
+const OUTPUT_STEP_BYTES: usize = (128 << 10) + 64;
+
 /// A compressor on loan; it goes back when dropped.
 pub(super) struct Lease {
-    context: Option<Context<'static>>,
+    context: Option<CCtx<'static>>,
     level: i32,
     kept: bool,
 }
@@ -55,18 +61,29 @@ fn lend(mut pool: MutexGuard<'_, Pool>, level: i32, kept: bool) -> io::Result<Le
     // From here on dropping the lease puts the books right, also after an error.
     let mut lease = Lease { context: found, level, kept };
     match &mut lease.context {
-        Some(context) => context.reinit()?,
+        Some(context) => drop(context.reset(ResetDirective::SessionOnly).map_err(failed)?),
         None => lease.context = Some(context(level)?),
     }
     Ok(lease)
 }
 
-fn context(level: i32) -> io::Result<Context<'static>> {
-    let mut context = Context::new(level)?;
-    context.set_parameter(CParameter::ChecksumFlag(true))?;
-    // A frame holds hardly more than this, so a larger window would only cost memory.
-    context.set_parameter(CParameter::WindowLog(FRAME_BYTES_MAX.ilog2()))?;
+fn context(level: i32) -> io::Result<CCtx<'static>> {
+    let mut context = CCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
+    for parameter in [
+        CParameter::CompressionLevel(level),
+        CParameter::ChecksumFlag(true),
+        // Whether a frame is made in one piece or several, its head is the same, and what mends one knows it.
+        CParameter::ContentSizeFlag(false),
+        // A frame holds hardly more than this, so a larger window would only cost memory.
+        CParameter::WindowLog(FRAME_BYTES_MAX.ilog2()),
+    ] {
+        context.set_parameter(parameter).map_err(failed)?;
+    }
     Ok(context)
+}
+
+fn failed(code: usize) -> io::Error {
+    io::Error::other(get_error_name(code))
 }
 
 fn lock() -> MutexGuard<'static, Pool> {
@@ -86,8 +103,29 @@ pub const fn cost(level: i32) -> usize {
 }
 
 impl Lease {
-    pub(super) fn context(&mut self) -> io::Result<&mut Context<'static>> {
-        self.context.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    /// Compresses lines behind what `out` holds already, up to `until`. A frame that begins and ends here is made in one
+    /// piece.
+    pub(super) fn compress(
+        &mut self,
+        lines: &[u8],
+        out: &mut Vec<u8>,
+        until: ZSTD_EndDirective,
+    ) -> io::Result<()> {
+        let context = self.context.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        let is_continued = until == ZSTD_EndDirective::ZSTD_e_continue;
+        let room =
+            if is_continued { OUTPUT_STEP_BYTES } else { compress_bound(lines.len()) + OUTPUT_STEP_BYTES };
+        let mut input = InBuffer::around(lines);
+        loop {
+            out.reserve(room);
+            let filled = out.len();
+            let mut output = OutBuffer::around_pos(out, filled);
+            let left = context.compress_stream2(&mut output, &mut input, until).map_err(failed)?;
+            let is_done = if is_continued { input.pos() == lines.len() } else { left == 0 };
+            if is_done {
+                return Ok(());
+            }
+        }
     }
 }
 

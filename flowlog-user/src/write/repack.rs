@@ -74,13 +74,12 @@ fn copy(
     let mut written = 0;
     let mut open: Option<Frame> = None;
     let ends = frames.iter().skip(1).map(|frame| frame.offset).chain([end]);
-    let mut text = Vec::new();
     for (frame, end) in frames.iter().zip(ends) {
         let mut bytes = vec![0; usize::try_from(end.saturating_sub(frame.offset)).map_err(io::Error::other)?];
         from.read_exact_at(&mut bytes, frame.offset)?;
-        text.clear();
+        let mut text = Vec::new();
         zstd::stream::read::Decoder::with_buffer(&*bytes)?.read_to_end(&mut text)?;
-        encoder.add(&text)?;
+        encoder.add(&text.into())?;
         let joined = open.get_or_insert(Frame { offset: written, lines: 0, ..*frame });
         joined.first_ns = joined.first_ns.min(frame.first_ns);
         joined.last_ns = joined.last_ns.max(frame.last_ns);

@@ -20,7 +20,7 @@ impl Writer {
         );
         let now_ns = wall_ns();
         let line = self.notices.status("NODE_GONE", &message, now_ns);
-        self.take_notice(&line, 1, now_ns, now)
+        self.take_notice(line, 1, now_ns, now)
     }
 
     /// Why the task ends. Nothing where nothing was ever written.
@@ -32,13 +32,13 @@ impl Writer {
         let now_ns = wall_ns();
         let message = format!("task {}: {reason}", self.spec.task);
         let line = self.notices.status("NODE_GONE", &message, now_ns);
-        self.take_notice(&line, 1, now_ns, now)
+        self.take_notice(line, 1, now_ns, now)
     }
 
     pub(super) fn say_losses(&mut self, now: Instant, all: bool) -> Result<(), Error> {
         let now_ns = wall_ns();
         let (lines, count) = self.losses.lines(&self.notices, now, now_ns, all);
-        if count == 0 { Ok(()) } else { self.take_notice(&lines, count, now_ns, now) }
+        if count == 0 { Ok(()) } else { self.take_notice(lines, count, now_ns, now) }
     }
 
     pub(super) fn say_idle(&mut self, now: Instant) -> Result<(), Error> {
@@ -46,18 +46,18 @@ impl Writer {
         let (from, to) = (time(self.book.begun.map_or(now_ns, |(_, ns)| ns)), time(now_ns));
         let message = format!("task {}: no records from {from} to {to}", self.spec.task);
         let line = self.notices.status("NODE_CONNECTED", &message, now_ns);
-        self.take_notice(&line, 1, now_ns, now)
+        self.take_notice(line, 1, now_ns, now)
     }
 
     pub(super) fn take_notice(
         &mut self,
-        lines: &[u8],
+        lines: Vec<u8>,
         count: u64,
         now_ns: i64,
         now: Instant,
     ) -> Result<(), Error> {
         self.begin_records(now_ns, now);
         self.pending.notices += count;
-        self.take(lines, count, (now_ns, now_ns), now)
+        self.take(&lines.into(), count, (now_ns, now_ns), now)
     }
 }

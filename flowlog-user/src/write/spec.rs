@@ -81,6 +81,13 @@ impl Spec {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path.with_file_name(Names::new(&name, self.compression).pattern(self.compression))
     }
+
+    /// Tells by its name whether a file beside the live one is a finished one.
+    pub fn finished_names(&self) -> impl Fn(&str) -> bool + use<> {
+        let path = self.filled_path();
+        let names = Names::new(&path.file_name().unwrap_or_default().to_string_lossy(), self.compression);
+        move |name| names.parse(name).is_some()
+    }
 }
 
 /// A path with its placeholders filled in, apart from `{date}`, and from `{node}` where that is not known yet. What

@@ -414,7 +414,7 @@ impl Writer {
     }
 
     /// Hands lines to the compressor.
-    fn take(&mut self, lines: &[u8], count: u64, seen_ns: (i64, i64), now: Instant) -> Result<(), Error> {
+    fn take(&mut self, lines: &Bytes, count: u64, seen_ns: (i64, i64), now: Instant) -> Result<(), Error> {
         self.pending.since.get_or_insert(now);
         self.pending.waiting_bytes += lines.len() as u64;
         let offset = self.live.as_ref().map_or(0, |live| live.bytes)

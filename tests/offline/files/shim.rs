@@ -2,28 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use flowlog_tests::shim::{compile, set};
 use flowlog_user::task::Overflow;
 use flowlog_user::write::{Compression, Spec, Sync};
 
 use super::{Task, chunk, files, find, in_child, parse, spec, suffer, until};
-
-/// Compiles the shim; gives it and the file that controls it.
-fn shim(folder: &Path) -> Result<(PathBuf, PathBuf)> {
-    let library = folder.join("shim.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("offline/files/shim.c");
-    let status = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .arg(&library)
-        .arg(source)
-        .arg("-ldl")
-        .status()?;
-    ensure!(status.success(), "cc cannot compile the shim");
-    Ok((library, folder.join("mode")))
-}
 
 /// As [`in_child`], with the shim.
 fn with_shim(name: &str) -> Result<Option<PathBuf>> {
@@ -31,17 +17,9 @@ fn with_shim(name: &str) -> Result<Option<PathBuf>> {
         return Ok(Some(mode.into()));
     }
     let work = tempfile::tempdir()?;
-    let (library, mode) = shim(work.path())?;
-    fs::write(&mode, "none")?;
+    let (library, mode) = compile(work.path())?;
     in_child(name, &[], &[("LD_PRELOAD", &library), ("FLOWLOG_SHIM", &mode)])?;
     Ok(None)
-}
-
-/// Puts the shim into a mode, at once as a whole.
-fn set(mode: &Path, to: &str) -> Result<()> {
-    let next = mode.with_extension("next");
-    fs::write(&next, to)?;
-    Ok(fs::rename(next, mode)?)
 }
 
 #[test]
