@@ -140,11 +140,14 @@ impl Printer {
         self.layout.print(line, log, event, out).map_err(Error::Output)
     }
 
-    /// Prints what was held back.
+    /// Prints what was held back. What comes later, to one that follows, is printed as it comes.
     pub(super) fn finish(&mut self, summary: &mut Summary, out: &mut dyn Write) -> Result<(), Error> {
         for (line, log, _) in std::mem::take(&mut self.held) {
             summary.lines += 1;
             self.print(&line, log.as_deref(), out)?;
+        }
+        if matches!(self.limit, Limit::Last(_)) {
+            self.limit = Limit::None;
         }
         self.layout.finish(out).and_then(|()| out.flush()).map_err(Error::Output)
     }

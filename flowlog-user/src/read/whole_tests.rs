@@ -366,6 +366,27 @@ fn a_follower_sees_every_line_once_across_rotations() {
     });
 }
 
+#[test]
+fn a_follower_begins_with_the_last_lines_and_goes_on_with_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let live = dir.path().join("a.log");
+    fs::write(&live, lines(0..20)).unwrap();
+    let (out, stop) = (Shared::default(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (mut to, stop_seen) = (out.clone(), &stop);
+        let request = Request { limit: Limit::Last(3), ..request(&[dir.path()], Output::Json) };
+        let mut report = |damage: &Damage| panic!("{damage}");
+        scope.spawn(move || {
+            follow(&request, &mut to, &mut report, &|| stop_seen.load(Ordering::Relaxed)).unwrap()
+        });
+        let _stop = StopLater(&stop);
+        out.wait_for(&lines(17..20));
+        let mut file = fs::File::options().append(true).open(&live).unwrap();
+        file.write_all(lines(20..30).as_bytes()).unwrap();
+        out.wait_for(&lines(17..30));
+    });
+}
+
 /// Files that a shell's pattern named are deleted by their task as time goes on.
 #[test]
 fn a_follower_goes_on_when_a_named_file_is_deleted_or_cut() {

@@ -264,3 +264,19 @@ fn names_sort_as_files_were_written_also_when_the_clock_went_back() {
         .collect();
     assert_eq!(numbers, ["0", "0.5", "1", "1.5", "2", "2.5", "3", "3.5", "4", "4.5"]);
 }
+
+/// A gap begins when the killed process was last heard of, not when somebody looks.
+#[test]
+fn an_empty_file_that_was_left_says_since_when_records_are_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let left = dir.path().join("sub/a.log.zst");
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(1_764_590_000_125);
+    fs::File::create(&left).unwrap().set_modified(at).unwrap();
+    let (mut writer, _) = open(&spec(dir.path(), ZSTD), dir.path());
+    writer.append(&chunk(0..3)).unwrap();
+    let text = zstd_cat_all(&writer.close().unwrap().path.unwrap());
+    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(first["node_status"]["state_change"], "NODE_GONE", "{text}");
+    assert_eq!(first["time"], "2025-12-01T11:53:20.125Z");
+}

@@ -18,9 +18,11 @@ impl Writer {
             self.spec.task,
             time(since_ns)
         );
-        let now_ns = wall_ns();
-        let line = self.notices.status("NODE_GONE", &message, now_ns);
-        self.take_notice(line, 1, now_ns, now)
+        // As of when it was gone: from there on records are missing.
+        let line = self.notices.status("NODE_GONE", &message, since_ns);
+        self.begin_records(wall_ns(), now);
+        self.pending.notices += 1;
+        self.take(&line.into(), 1, (since_ns, since_ns), now)
     }
 
     /// Why the task ends. Nothing where nothing was ever written.
