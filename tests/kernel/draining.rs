@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use aya::maps::{HashMap, Map, MapData, MapInfo};
-use aya::programs::{SchedClassifier, TcAttachType, TestRun as _, TestRunOptions};
+use aya::programs::{SchedClassifier, TcAttachType, TestRun as _, TestRunOptions, loaded_programs};
 use flowlog_abi::{FlowEntry, FlowKey, Report, names};
 use flowlog_ebpf::{Timeouts, parse_ethernet, tag};
 use flowlog_tests::bpffs::Bpffs;
-use flowlog_tests::netns::{INTERFACE, Pair};
+use flowlog_tests::guest::hooks;
+use flowlog_tests::netns::{INTERFACE, Pair, run};
 use flowlog_user::capture::Captured;
 use flowlog_user::capture::live::{self, Live, Removal};
 use flowlog_user::record::rules::{Group, Rules};
@@ -69,8 +70,16 @@ fn flow((key, direction): (FlowKey, usize)) -> Flow {
 
 /// The program at the pair's near end, by the kernel's list.
 fn attached() -> Result<SchedClassifier> {
-    let (_, programs) = SchedClassifier::query_tcx(INTERFACE, TcAttachType::Ingress)?;
-    let info = programs.into_iter().next().context("a program")?;
+    let as_link = || SchedClassifier::query_tcx(INTERFACE, TcAttachType::Ingress);
+    let mut programs = if hooks().contains(&"tcx") { as_link()?.1 } else { Vec::new() };
+    let info = if programs.is_empty() {
+        let filters = run("tc", &["filter", "show", "dev", INTERFACE, "ingress"])?;
+        let id = filters.split_once(" id ").and_then(|(_, rest)| rest.split_whitespace().next());
+        let id: u32 = id.with_context(|| format!("no filter in {filters}"))?.parse()?;
+        loaded_programs().flatten().find(|info| info.id() == id).context("the filter's program")?
+    } else {
+        programs.swap_remove(0)
+    };
     Ok(SchedClassifier::from_program_info(info, "attached".into())?)
 }
 

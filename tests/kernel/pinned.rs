@@ -13,7 +13,7 @@ use aya::maps::{HashMap, Map, MapData};
 use flowlog_abi::{FlowEntry, FlowKey, names};
 use flowlog_tests::bpffs::Bpffs;
 use flowlog_tests::daemon::{Daemon, PATIENCE};
-use flowlog_tests::guest::long;
+use flowlog_tests::guest::{hooks, long};
 use flowlog_tests::netns::{FAR, INTERFACE, NEAR, Pair, run};
 use flowlog_tests::records::{Record, files, zstdcat};
 use rustix::process::Signal;
@@ -151,7 +151,7 @@ fn counted(ledger: &Value) -> Result<u64> {
 
 #[test]
 fn orderly_restarts_lose_nothing() -> Result<()> {
-    for hook in ["tcx", "clsact"] {
+    for hook in hooks() {
         let bench = Bench::new()?;
         let mut daemon = bench.daemon(&["--hook", hook])?;
         let traffic = Traffic::start(&bench.pair);
