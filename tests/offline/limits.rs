@@ -10,7 +10,8 @@ use flowlog_tests::daemon::binary;
 fn a_folder_of_more_logs_than_may_be_open_at_first_is_read() -> Result<()> {
     let folder = tempfile::tempdir()?;
     for task in 0..100 {
-        std::fs::write(folder.path().join(format!("task{task}.log")), format!("{{\"n\":{task}}}\n"))?;
+        let line = format!("{{\"flow\":{{\"uuid\":\"{task}\"}}}}\n");
+        std::fs::write(folder.path().join(format!("task{task}.log")), line)?;
     }
     let output = Command::new("sh")
         .args(["-c", "ulimit -S -n 50 && exec \"$0\" cat \"$1\""])
@@ -20,7 +21,9 @@ fn a_folder_of_more_logs_than_may_be_open_at_first_is_read() -> Result<()> {
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut numbers: Vec<u64> = serde_json::Deserializer::from_slice(&output.stdout)
         .into_iter::<serde_json::Value>()
-        .map(|line| line.map(|line| line["n"].as_u64().unwrap_or(u64::MAX)))
+        .map(|line| {
+            line.map(|line| line["flow"]["uuid"].as_str().and_then(|n| n.parse().ok()).unwrap_or(u64::MAX))
+        })
         .collect::<Result<_, _>>()?;
     numbers.sort_unstable();
     ensure!(numbers == (0..100).collect::<Vec<_>>(), "{numbers:?}");

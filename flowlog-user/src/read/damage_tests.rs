@@ -269,18 +269,3 @@ fn a_line_that_is_no_event_is_named_with_its_place_by_every_output() {
         assert_eq!(verdict.damage.first().map(|damage| damage.offset), Some(before.len() as u64), "{told}");
     }
 }
-
-#[test]
-fn what_a_reader_refuses_is_not_called_whole() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("flows.jsonl");
-    for (what, by) in [("26.011Z", "26U011Z"), ("uuid", "uuld"), ("{\"uuid\"", "{\"verdict\":7.5,\"uuid\"")] {
-        fs::write(&path, lines(0..11) + &line(11).replace(what, by) + &line(12)).unwrap();
-        let found = verdict(&path).damage;
-        assert_eq!(
-            found.iter().map(|damage| damage.offset).collect::<Vec<_>>(),
-            [lines(0..11).len() as u64],
-            "{by}"
-        );
-    }
-}

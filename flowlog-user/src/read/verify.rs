@@ -8,7 +8,7 @@ use super::group::STILL;
 use super::input::Input;
 use super::lines::{Lines, Step};
 use super::sources::{Position, Source, groups};
-use super::{Damage, Error, event, protobuf};
+use super::{Damage, Error, event, protobuf, shape};
 use crate::record::Framing;
 use crate::record::container::FRAME_MAGIC;
 
@@ -107,7 +107,8 @@ fn is_record(line: &[u8], framing: Framing) -> bool {
     if framing == Framing::Delimited {
         return protobuf::event(line).is_ok();
     }
-    event::event(line).is_ok()
+    // Fields that this version does not know make no line damaged: a newer one may have written them.
+    shape::is_event(line) || event::event(line).is_ok()
 }
 
 impl Verdict {
