@@ -241,3 +241,39 @@ fn what_was_removed_stays_so_and_a_name_stays_with_its_owner_over_a_restart() ->
     ensure!(counts[0] >= 3 && counts[1..] == [0, 0], "{counts:?}");
     Ok(())
 }
+
+/// Somebody asks for a name that is taken, and edits what is refused: for the same reason, which is told each time.
+#[test]
+fn each_refused_edit_is_told_of_and_what_the_log_leaves_out_is_counted() -> Result<()> {
+    let bench = Site::new()?;
+    fs::write(bench.path("tasks").join("web.yaml"), bench.hubble(7_008))?;
+    let mut daemon = bench.start(&[])?;
+    let other = bench.path("tasks").join("x.yaml");
+    let text = bench.hubble(7_009).replace("web.log", "other.log");
+    let told = |times: usize| {
+        crate::lifecycle::until("the refusal in audit.log", || Ok(bench.audit("rejected")?.len() >= times))
+    };
+    for edit in 1..=8 {
+        fs::write(&other, text.replace("7009", &(7_010 + edit).to_string()))?;
+        told(edit)?;
+        if edit <= 5 {
+            daemon.wait_for("refused, everything else goes on")?;
+        }
+    }
+    // The same task in a text with another comment: nothing else is asked for.
+    let text = text.replace("7009", "7018");
+    fs::write(&other, text + "# by hand\n")?;
+    crate::lifecycle::until("the last text in audit.log", || Ok(bench.audit("file_accepted")?.len() == 10))?;
+    let ended = daemon.stop()?;
+    ended.check()?;
+    ensure!(bench.audit("rejected")?.len() == 8, "{:?}", bench.audit("rejected")?);
+    let log = ended.log.join("\n");
+    ensure!(log.matches("is taken at").count() == 5 + 1, "{log}");
+    ensure!(
+        log.contains(
+            "3 more like this were left out of this log; audit.log in the state folder has each of them"
+        ),
+        "{log}"
+    );
+    Ok(())
+}

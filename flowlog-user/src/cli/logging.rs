@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
-pub(crate) use repeats::tell as tell_repeats;
+pub(crate) use repeats::{tell as tell_repeats, tell_all as tell_all_repeats};
 
 use super::style::colours_are_wanted;
 

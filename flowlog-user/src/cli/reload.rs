@@ -22,6 +22,9 @@ use super::data_plane::{Command, Control};
 use super::notes::Notes;
 use super::tasks::cadences;
 
+/// Whose messages are in audit.log, too.
+pub(crate) const MODULE: &str = module_path!();
+
 /// Tasks by name, those that are between their start and their end.
 type Wanted = BTreeMap<String, Arc<Spec>>;
 

@@ -275,6 +275,7 @@ async fn stop(plane: DataPlane, reload: Reload, output: Format) -> anyhow::Resul
         done = joined => {
             let mut done = done??;
             done.finished.extend(reload.finish());
+            logging::tell_all_repeats();
             report(done, output)
         }
         urgent = asked_again() => {

@@ -37,7 +37,8 @@ impl<S> Filter<S> for Repeats {
         if !self.on || *about.level() > Level::INFO || about.target() == TARGET {
             return true;
         }
-        let mut said = Said::default();
+        let audited = about.module_path() == Some(crate::cli::reload::MODULE);
+        let mut said = Said { audited, ..Said::default() };
         event.record(&mut said);
         let (passes, over) = {
             let mut book = BOOK.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,20 +52,38 @@ impl<S> Filter<S> for Repeats {
 
 /// Says of messages whose interval is over how often they were left out; to be called now and then.
 pub(crate) fn tell() {
-    let over = BOOK.lock().unwrap_or_else(PoisonError::into_inner).over(Instant::now());
-    say(over);
+    say(BOOK.lock().unwrap_or_else(PoisonError::into_inner).over(Instant::now()));
 }
 
-fn say(over: Vec<(String, u32, Level)>) {
-    const WHAT: &str = "said more often than this log shows";
-    for (message, times, level) in over {
+/// Says it of all messages; to be called at the end.
+pub(crate) fn tell_all() {
+    say(BOOK.lock().unwrap_or_else(PoisonError::into_inner).over(Instant::now() + INTERVAL));
+}
+
+fn say(over: Vec<Left>) {
+    for Left { message, times, level, audited } in over {
+        let what = what(times, audited);
         // As loud as what it is about.
         match level {
-            Level::ERROR => tracing::error!(target: TARGET, times, message, "{WHAT}"),
-            Level::WARN => tracing::warn!(target: TARGET, times, message, "{WHAT}"),
-            _ => tracing::info!(target: TARGET, times, message, "{WHAT}"),
+            Level::ERROR => tracing::error!(target: TARGET, times, message, "{what}"),
+            Level::WARN => tracing::warn!(target: TARGET, times, message, "{what}"),
+            _ => tracing::info!(target: TARGET, times, message, "{what}"),
         }
     }
+}
+
+fn what(times: u32, audited: bool) -> String {
+    let see = if audited { "; audit.log in the state folder has each of them" } else { "" };
+    format!("{times} more like this were left out of this log{see}")
+}
+
+/// What was left out of a message in an interval.
+#[derive(Debug, PartialEq, Eq)]
+struct Left {
+    message: String,
+    times: u32,
+    level: Level,
+    audited: bool,
 }
 
 /// What a message says: to tell it apart, and to be named.
@@ -72,6 +91,8 @@ fn say(over: Vec<(String, u32, Level)>) {
 struct Said {
     key: String,
     message: String,
+    /// It is in audit.log, too.
+    audited: bool,
 }
 
 impl Visit for Said {
@@ -94,8 +115,8 @@ impl Visit for Said {
 
 #[derive(Default)]
 struct Book {
-    /// When the interval of a message began, how often it came in it, what it says, and how loud.
-    messages: HashMap<String, (Instant, u32, String, Level)>,
+    /// When the interval of a message began, how often it came in it, and what it says; the number that it gives is to be set.
+    messages: HashMap<String, (Instant, u32, Left)>,
 }
 
 impl Book {
@@ -107,22 +128,20 @@ impl Book {
                 return true;
             }
         }
-        let (_, count, ..) = self.messages.entry(said.key).or_insert((now, 0, said.message, level));
+        let Said { key, message, audited } = said;
+        let left = Left { message, times: 0, level, audited };
+        let (_, count, _) = self.messages.entry(key).or_insert((now, 0, left));
         *count = count.saturating_add(1);
         *count <= FREE
     }
 
     /// Takes out the messages whose interval is over; those of which something was left out, and how often.
-    fn over(&mut self, now: Instant) -> Vec<(String, u32, Level)> {
-        let mut over = Vec::new();
-        self.messages.retain(|_, (began, count, message, level)| {
-            let stays = now.duration_since(*began) < INTERVAL;
-            if !stays && *count > FREE {
-                over.push((std::mem::take(message), *count - FREE, *level));
-            }
-            stays
-        });
-        over
+    fn over(&mut self, now: Instant) -> Vec<Left> {
+        let is_over =
+            |_: &String, (began, ..): &mut (Instant, u32, Left)| now.duration_since(*began) >= INTERVAL;
+        let over = self.messages.extract_if(is_over).map(|(_, told)| told);
+        let left = over.filter(|(_, count, _)| *count > FREE);
+        left.map(|(_, count, left)| Left { times: count - FREE, ..left }).collect()
     }
 }
 
@@ -131,7 +150,7 @@ mod tests {
     use super::*;
 
     fn said(key: &str) -> Said {
-        Said { key: key.into(), message: key.into() }
+        Said { key: key.into(), message: key.into(), audited: true }
     }
 
     #[test]
@@ -141,7 +160,15 @@ mod tests {
         assert_eq!(passed, 5);
         assert!(book.passes(said("other"), Level::INFO, began), "another message passes");
         assert_eq!(book.over(began + INTERVAL / 2), []);
-        assert_eq!(book.over(began + INTERVAL), [("disk full".to_owned(), 95, Level::INFO)]);
+        assert_eq!(
+            book.over(began + INTERVAL),
+            [Left { message: "disk full".into(), times: 95, level: Level::INFO, audited: true }]
+        );
+        assert_eq!(
+            what(95, true),
+            "95 more like this were left out of this log; audit.log in the state folder has each of them"
+        );
+        assert_eq!(what(95, false), "95 more like this were left out of this log");
         assert_eq!(book.over(began + INTERVAL), []);
         assert!(book.passes(said("disk full"), Level::WARN, began + INTERVAL));
     }
