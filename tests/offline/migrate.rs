@@ -75,6 +75,7 @@ fn cases() -> Vec<Case> {
             vec![],
         ),
         ("a file", vec![("t/web.yaml", text(OLD, &["a"]))], vec!["t/web.yaml"], vec![]),
+        ("no extension", vec![("t/web", text(OLD, &["a", "b"]))], vec!["t/web"], vec![]),
         (
             "draft",
             vec![("t/web.yaml", text(DRAFT, &["a", "b"]))],
@@ -115,7 +116,8 @@ fn each_hint_is_a_command_that_works() -> Result<()> {
             if sources.iter().any(|path| path.is_file()) {
                 // As it says: what is written is to be named, too.
                 ensure!(said(&before).contains("and name the file that it writes with --tasks, too"));
-                sources.push(work.path().join("t/web.v1.yaml"));
+                let end = if name == "no extension" { "" } else { ".yaml" };
+                sources.push(work.path().join(format!("t/web.v1{end}")));
             }
             let after = check(&sources, &[&more[..], &["--no-convert", "--strict"]].concat())?;
             // The draft has a filter that the other does not, which is told as long as both are there.
@@ -162,6 +164,64 @@ fn what_is_printed_is_what_is_written() -> Result<()> {
         }
         let again = run(&["--write"])?;
         ensure!(all(&again).iter().all(|one| one["outcome"] != "convert"), "{name}: {again}");
+    }
+    Ok(())
+}
+
+/// What stands beside is known to `migrate` and not to `check`, which says so instead of naming a command that does nothing.
+#[test]
+fn a_newer_file_that_was_not_named_is_told_of() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (old, new) = (folder.path().join("web.yaml"), folder.path().join("web.v1.yaml"));
+    fs::write(&old, text(OLD, &["a", "b"]))?;
+    shell(&format!("flowlog migrate {} --write", old.display()))?;
+    let kept = fs::read_to_string(&new)?.replace("- {name: b, filePath: /var/log/flowlog/b.log}\n", "");
+    fs::write(&new, kept)?;
+    let hint = format!(
+        "{} is there beside it and not among the paths that were given, so it does not count: name it, too, or its folder",
+        new.display()
+    );
+    for more in [&[][..], &["--no-convert"]] {
+        let found = said(&check(std::slice::from_ref(&old), more)?);
+        // For each of the two tasks, and no command.
+        ensure!(found.matches(&hint).count() == 2 && commands(&found).is_empty(), "{found}");
+        // Done as it says: both agree.
+        for paths in [&[old.clone(), new.clone()][..], &[folder.path().to_owned()]] {
+            let found = said(&check(paths, more)?);
+            let removed =
+                found.contains("`b` stands in ") && found.contains("it was removed there and does not run");
+            ensure!(removed && !found.contains(&hint), "{found}");
+        }
+    }
+    let found = shell(&format!("flowlog migrate {}", old.display()))?;
+    ensure!(found.contains("was converted into") && found.contains("`b` stands in "), "{found}");
+    Ok(())
+}
+
+/// Where a draft writes is the same folder from wherever the command that is printed is run.
+#[test]
+fn a_log_root_may_be_given_from_the_working_folder() -> Result<()> {
+    let work = tempfile::tempdir()?;
+    laid(work.path(), &[("t/web.yaml", text(DRAFT, &["a"]))], &[])?;
+    let program = fs::canonicalize(binary())?;
+    for root in ["logs", "./logs", "logs/"] {
+        let output = Command::new(&program)
+            .args(["check", "t", "--log-root", root])
+            .current_dir(work.path())
+            .output()?;
+        let found = said(&output);
+        let expected = work.path().join("logs/a.log");
+        ensure!(
+            output.status.success() && found.contains(&format!("task a: {}", expected.display())),
+            "{root}: {found}"
+        );
+        let all = commands(&found);
+        ensure!(all.len() == 1, "{found}");
+        shell(&all[0])?;
+        let new = work.path().join("t/web.v1.yaml");
+        let written = fs::read_to_string(&new)?;
+        ensure!(written.contains(&format!("filePath: \"{}\"", expected.display())), "{written}");
+        fs::remove_file(new)?;
     }
     Ok(())
 }

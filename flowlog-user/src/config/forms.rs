@@ -100,7 +100,7 @@ pub(super) fn settle<'a, 'b>(
         }
     }
     let superseded = Superseded::new(files.clone());
-    let mut settled = Settled { warnings: superseded.stale.clone(), ..Settled::default() };
+    let mut settled = Settled { warnings: superseded.wrong.clone(), ..Settled::default() };
     let mut verdicts: HashMap<(&Path, &str), Verdict<'a>> = HashMap::new();
     for (name, all) in by_name {
         let in_force = in_force(name);
@@ -233,8 +233,12 @@ impl Judge<'_> {
     fn lacks_other(&self, Said { file, form, spec, .. }: &Said<'_>) -> Vec<Problem> {
         let mut lacks = Vec::new();
         if *form != Form::V1 && self.sources.refuse_older {
-            let (place, how) = (spec.place.clone(), self.sources.how_to_migrate(file, *form));
-            let message = format!("this is {form}, and --no-convert was given; run {how}");
+            let place = spec.place.clone();
+            let how = match self.sources.unnamed(file, *form) {
+                Some(newer) => unnamed(&newer),
+                None => format!("run {}", self.sources.how_to_migrate(file, *form)),
+            };
+            let message = format!("this is {form}, and --no-convert was given; {how}");
             lacks.push(Problem { place, message });
         }
         if let Some(roots) = self.sources.roots.as_ref().filter(|_| !spec.file.is_stdout())
@@ -273,6 +277,14 @@ fn deletable(newer: Form) -> String {
     )
 }
 
+/// What to do where the file that migrating would write is there and nobody has named it.
+fn unnamed(newer: &Path) -> String {
+    format!(
+        "{} is there beside it and not among the paths that were given, so it does not count: name it, too, or its folder",
+        newer.display()
+    )
+}
+
 /// Says it for a task of a file; `trouble`: what must be before the text that is in force is sure to be there at another
 /// start, where it is not. `bad`: the file that migrating would write is there, and not valid.
 pub(super) fn origin(
@@ -305,6 +317,8 @@ pub(super) fn origin(
             bad.display(),
             file.display()
         ));
+    } else if let Some(newer) = sources.unnamed(file, form) {
+        parts.push(format!("{read}; {}", unnamed(&newer)));
     } else if form != Form::V1 {
         let first = trouble.map(|trouble| format!("once {trouble}, ")).unwrap_or_default();
         parts.push(format!(

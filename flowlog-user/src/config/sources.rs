@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::document::Holds;
 use super::files;
-use super::versions::{DEFAULT_FOLDER, Form};
+use super::versions::{DEFAULT_FOLDER, Form, migrated};
 use crate::write::Roots;
 
 /// Where tasks and pools come from.
@@ -37,6 +37,15 @@ impl Sources {
             true => format!("{command} (and name the file that it writes with --tasks, too)"),
             false => command,
         }
+    }
+
+    /// The file of the newest form beside one of an older form that is named alone, where it is there and not named.
+    pub(super) fn unnamed(&self, file: &Path, form: Form) -> Option<PathBuf> {
+        let newer = migrated(file, Form::V1);
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let is_named = || self.paths().any(|path| absolute(&newer).starts_with(absolute(path)));
+        (form != Form::V1 && self.tasks.iter().any(|path| path == file) && newer.is_file() && !is_named())
+            .then_some(newer)
     }
 
     /// The arguments of that command, as a shell takes them, wherever it is run. The file alone is named where its folder

@@ -14,8 +14,8 @@ use crate::tree::Problem;
 pub(super) struct Superseded<'a> {
     /// By older file, the one that was made of its present text.
     newer: HashMap<&'a Path, &'a Path>,
-    /// Marks of another text than the file that they name has now.
-    pub(super) stale: Vec<Problem>,
+    /// Marks of another text than the file that they name has now, or of another form.
+    pub(super) wrong: Vec<Problem>,
 }
 
 impl<'a> Superseded<'a> {
@@ -38,16 +38,28 @@ impl<'a> Superseded<'a> {
             else {
                 continue;
             };
-            if its.hash.is_some_and(|hash| hash.to_string() == mark.hash) {
+            let is_that_text = its.hash.is_some_and(|hash| hash.to_string() == mark.hash);
+            if is_that_text {
                 superseded.newer.entry(old).or_insert(file);
-                continue;
             }
-            let message = format!(
-                "{} is another text than the one that this was made of: its tasks that stand nowhere else run as it says, of the \
-                 others this file counts; `flowlog migrate` writes down those, or remove `convertedFrom`",
-                old.display()
-            );
-            superseded.stale.push(Problem { place: place.clone(), message });
+            let message = match is_that_text {
+                // That nothing is made from v1 is said already.
+                true if its.form == mark.form || mark.form == Form::V1 => continue,
+                // The text is the proof.
+                true => format!(
+                    "{} is in {}, not in {}: write `form: {}`",
+                    old.display(),
+                    its.form,
+                    mark.form,
+                    its.form.name()
+                ),
+                false => format!(
+                    "{} is another text than the one that this was made of: its tasks that stand nowhere else run as it says, \
+                     of the others this file counts; `flowlog migrate` writes down those, or remove `convertedFrom`",
+                    old.display()
+                ),
+            };
+            superseded.wrong.push(Problem { place: place.clone(), message });
         }
         superseded
     }

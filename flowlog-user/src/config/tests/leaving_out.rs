@@ -60,3 +60,87 @@ fn comments_of_a_task_that_stays_stay_with_it() {
         assert!(!text.contains("# of B") && !text.contains("about B2"), "{text}");
     }
 }
+
+/// Texts of the tasks a, b and c, of which b is left out; in each comment what becomes of it.
+const OTHERS: [&str; 4] = [
+    "# KEEP head
+flowLogs: [
+  # KEEP a
+  {name: a, filePath: /l/a}, # KEEP beside a
+  # KEEP b
+  {name: B, filePath: /l/b}, # KEEP beside b
+  # KEEP c
+  {name: c, filePath: /l/c}, # KEEP beside c
+  # KEEP end
+]
+# KEEP tail
+",
+    "# KEEP head
+flowLogs:
+# KEEP a
+-
+  name: a # KEEP beside a
+  # KEEP inside a
+  filePath: /l/a
+# KEEP b
+-
+  # KEEP inside b
+  name: B # KEEP beside b
+  filePath: /l/b
+# KEEP c
+-
+  name: c
+  filePath: /l/c
+# KEEP tail
+",
+    "# KEEP the licence
+# KEEP of all
+
+# LEAVE b
+apiVersion: flowlog.io/v1alpha1
+kind: FlowLog
+metadata: {name: B} # LEAVE beside b
+spec: {}
+---
+# KEEP a
+apiVersion: flowlog.io/v1alpha1
+kind: FlowLog
+metadata: {name: a} # KEEP beside a
+spec: {}
+# KEEP tail
+",
+    "# KEEP head
+flowLogs:
+- name: a # KEEP beside a
+  filePath: /l/a
+# LEAVE b
+- name: B # LEAVE beside b
+  filePath: /l/b
+# KEEP c
+- {name: c, filePath: /l/c}
+",
+];
+
+#[test]
+fn each_comment_is_kept_or_said_to_be_left_out() {
+    for text in OTHERS {
+        // Where a draft writes.
+        let there = if text.contains("kind:") { THERE.replace("/l/b}", "/l/B.log}") } else { THERE.into() };
+        let folder = folder(&[("h.yaml", text), ("k.v1.yaml", &there)]);
+        let all = migrations(&[folder.path().join("h.yaml")], Form::V1, Path::new("/l")).unwrap();
+        let Outcome::Convert { text: new, .. } = &all[0].outcome else { panic!("{all:?}") };
+        assert!(new.contains("name: ") && !new.contains("LEAVE"), "{new}");
+        let lines =
+            text.lines().zip(1..).filter_map(|(line, number)| Some((line.split_once('#')?.1, number)));
+        let (kept, left): (Vec<_>, Vec<_>) = lines.partition(|(comment, _)| comment.contains("KEEP"));
+        assert!(kept.iter().all(|(comment, _)| new.contains(&format!("#{comment}\n"))), "{new}");
+        let told: Vec<_> = all[0].lost.iter().map(|lost| (lost.place.line, lost.message.clone())).collect();
+        let numbers: Vec<String> = left.iter().map(|(_, number)| number.to_string()).collect();
+        let message = format!(
+            "the comments of the lines {} stand with tasks that are left out, and are left out with them",
+            numbers.join(", ")
+        );
+        let expected: Vec<_> = left.first().map(|(_, number)| (*number, message)).into_iter().collect();
+        assert_eq!(told, expected, "{text}");
+    }
+}

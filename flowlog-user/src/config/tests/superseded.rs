@@ -184,3 +184,62 @@ fn another_owner_s_task_of_the_same_name_is_not_taken_for_a_form_of_it() {
     let outcome = self::outcome(folder.path());
     assert!(matches!(&outcome, Outcome::There { difference: Some(_), .. }), "{outcome:?}");
 }
+
+#[test]
+fn a_mark_that_fits_nothing_is_told_of_with_place_and_remedy() {
+    let (_, text) = OLDER[0];
+    let path = "expected the name of a file in the same folder, without a path, such as `web.yaml`, found ";
+    let table = [
+        ("web.yaml", "hubble", None),
+        // Deleted since.
+        ("gone.yaml", "hubble", None),
+        ("./web.yaml", "hubble", Some((23, format!("{path}`./web.yaml`; write that, or remove `convertedFrom`")))),
+        ("/etc/web.yaml", "hubble", Some((23, format!("{path}`/etc/web.yaml`; write that, or remove `convertedFrom`")))),
+        ("..", "hubble", Some((23, format!("{path}`..`; write that, or remove `convertedFrom`")))),
+        (
+            "web.v1.yaml",
+            "hubble",
+            Some((
+                23,
+                "web.v1.yaml is this file itself; write the name of the one that it was made of, or remove `convertedFrom`".into(),
+            )),
+        ),
+        (
+            "web.yaml",
+            "v1",
+            Some((
+                39,
+                "nothing is converted from v1; write which form web.yaml had (v1alpha1, v1alpha1-flowlog, hubble), or remove \
+                 `convertedFrom`"
+                    .into(),
+            )),
+        ),
+        (
+            "web.yaml",
+            "v1alpha1",
+            Some((1, "web.yaml is in Hubble's form, not in flowlog.io/v1alpha1: write `form: hubble`".into())),
+        ),
+    ];
+    for (file, form, expected) in table {
+        let folder = folder(&[("web.yaml", text)]);
+        let hash = sha256sum(&folder.path().join("web.yaml"));
+        let new = format!(
+            "apiVersion: flowlog.io/v1\nkind: FlowLogs\nconvertedFrom: {{file: {file}, form: {form}, hash: {hash}}}\nflowLogs: []\n"
+        );
+        fs::write(folder.path().join("web.v1.yaml"), new).unwrap();
+        let loaded = load(&[folder.path().to_owned()]).unwrap();
+        let of_mark = loaded.warnings.iter().filter(|one| one.place.file.ends_with("web.v1.yaml"));
+        let told: Vec<_> = of_mark
+            .map(|one| {
+                let message = one.message.replace(&format!("{}/", folder.path().display()), "");
+                (one.place.line, one.place.column, message)
+            })
+            .collect();
+        let expected: Vec<_> = expected.into_iter().map(|(column, message)| (3, column, message)).collect();
+        assert_eq!(told, expected, "{file} {form}");
+        // The daemon says it, too.
+        let (_, news) = start(folder.path(), tempfile::tempdir().unwrap().path(), false);
+        let said = format!("{news:?}");
+        assert!(expected.iter().all(|(.., message)| said.contains(&message[message.len() - 20..])), "{said}");
+    }
+}

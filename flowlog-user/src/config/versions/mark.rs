@@ -1,4 +1,6 @@
+use std::ffi::OsStr;
 use std::fmt;
+use std::path::Path;
 
 use super::Form;
 use crate::tree::{Key, Problems, Tree};
@@ -16,6 +18,7 @@ pub struct Mark {
 
 /// The key it stands under.
 pub(in crate::config) const KEY: &str = "convertedFrom";
+const OLDER: [Form; 3] = [Form::V1alpha1, Form::Draft, Form::Hubble];
 const KEYS: &[&str] = &["file", "form", "hash"];
 
 impl Mark {
@@ -37,7 +40,39 @@ impl Mark {
             let place = fields.get("form").map_or(&tree.place, |form| &form.place);
             problems.unknown(place, "form", &form, &Form::ALL.map(Form::name));
         }
-        Some(Self { file: file?, form: found?, hash: hash? })
+        let mark = Self { file: file?, form: found?, hash: hash? };
+        let place = |key: &str| fields.get(key).map_or(&tree.place, |value| &value.place);
+        if let Some(message) = mark.misnames(&tree.place.file) {
+            problems.warning(place("file"), message);
+        } else if mark.form == Form::V1 {
+            let message = format!(
+                "nothing is converted from v1; write which form {} had ({}), or remove `{KEY}`",
+                mark.file,
+                OLDER.map(Form::name).join(", ")
+            );
+            problems.warning(place("form"), message);
+        }
+        Some(mark)
+    }
+
+    /// What is wrong with the file that it names in `own`; then it says nothing of any file.
+    fn misnames(&self, own: &str) -> Option<String> {
+        let name = Path::new(&self.file).file_name();
+        let is_name = name.is_some_and(|name| *name == *self.file);
+        if !is_name {
+            let name = name.map_or("web.yaml".into(), OsStr::to_string_lossy);
+            return Some(format!(
+                "expected the name of a file in the same folder, without a path, such as `{name}`, found `{}`; write that, or \
+                 remove `{KEY}`",
+                self.file
+            ));
+        }
+        (Path::new(own).file_name() == name).then(|| {
+            format!(
+                "{} is this file itself; write the name of the one that it was made of, or remove `{KEY}`",
+                self.file
+            )
+        })
     }
 }
 

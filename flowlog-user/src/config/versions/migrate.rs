@@ -26,7 +26,7 @@ pub struct Migration {
     pub form: Option<Form>,
     /// What is to become of it.
     pub outcome: Outcome,
-    /// What it says and no other form has a place for.
+    /// What it says and no other form has a place for, and comments that are left out.
     pub lost: Vec<Problem>,
 }
 
@@ -74,7 +74,7 @@ struct Read {
 /// # Errors
 /// A path that cannot be read.
 pub fn migrations(paths: &[PathBuf], to: Form, folder: &Path) -> Result<Vec<Migration>, Error> {
-    let mut read = read(paths, folder)?;
+    let mut read = read(paths, to, folder)?;
     // The newest form first, as it counts; each form in the order of the files.
     read.sort_by_key(|one| std::cmp::Reverse(one.content.as_ref().ok().map(|content| content.form)));
     let valid = read.iter().filter_map(|one| Some((one.file.as_path(), one.content.as_ref().ok()?)));
@@ -94,7 +94,7 @@ pub fn migrations(paths: &[PathBuf], to: Form, folder: &Path) -> Result<Vec<Migr
 }
 
 /// The files behind the paths, and those beside them.
-fn read(paths: &[PathBuf], folder: &Path) -> Result<Vec<Read>, Error> {
+fn read(paths: &[PathBuf], to: Form, folder: &Path) -> Result<Vec<Read>, Error> {
     let mut problems = Problems::default();
     // By a path that each has once, however it is named.
     let mut found: BTreeMap<PathBuf, (PathBuf, bool)> = BTreeMap::new();
@@ -107,6 +107,11 @@ fn read(paths: &[PathBuf], folder: &Path) -> Result<Vec<Read>, Error> {
     }
     for path in paths.iter().filter(|path| !path.is_dir()) {
         for file in files::find(files::parent(path)).unwrap_or_default() {
+            found.entry(key(&file)).or_insert((file, false));
+        }
+        // No folder shows those of a file that is not called as a task file is.
+        let written = (1..).map(|number| numbered(path, to, number)).take_while(|file| file.is_file());
+        for file in written {
             found.entry(key(&file)).or_insert((file, false));
         }
     }
@@ -173,10 +178,13 @@ impl Plans<'_> {
             Ok(content) if content.form == self.to => (Some(content.form), Outcome::Current),
             Ok(content) => (Some(content.form), self.decide(file, text, content)),
         };
-        let lost = match (&outcome, form) {
+        let mut lost = match (&outcome, form) {
             (Outcome::Convert { .. }, Some(Form::Draft)) => lost(file, text, self.folder),
             _ => Vec::new(),
         };
+        if let Outcome::Convert { text: new, .. } = &outcome {
+            lost.extend(text::comments_left_out(&file.to_string_lossy(), text, new));
+        }
         Migration { file: file.clone(), form, outcome, lost }
     }
 

@@ -13,8 +13,9 @@ pub(super) fn only(file: &str, text: &str, form: Form, only: &[&str]) -> Option<
     let wanted = |name: Option<&str>| name.is_some_and(|name| only.contains(&name));
     let mut out = String::new();
     if form == Form::Draft {
+        out += text.get(..layout.line(head(&layout)))?;
         for (at, (place, root)) in documents.iter().enumerate() {
-            let begins = if at == 0 { 1 } else { place.line };
+            let begins = if at == 0 { head(&layout) } else { place.line };
             let ends = documents.get(at + 1).map_or(layout.line_count() + 1, |(next, _)| next.line);
             let name = draft_name(root.as_ref()?).and_then(|name| word(&name.value));
             out += if wanted(name) { text.get(layout.line(begins)..layout.line(ends))? } else { "" };
@@ -45,6 +46,13 @@ pub(super) fn only(file: &str, text: &str, form: Form, only: &[&str]) -> Option<
     let ends = after.map_or(text.len(), |line| layout.line(line));
     out += text.get(ends..)?;
     Some(out)
+}
+
+/// The line behind the comments of the whole file: those at its start that a blank line parts from what follows.
+fn head(layout: &Layout<'_>) -> usize {
+    let lines = (1..=layout.line_count()).map(|number| (number, layout.line_text(number).trim()));
+    let comments = lines.take_while(|(_, text)| text.is_empty() || text.starts_with('#'));
+    comments.filter(|(_, text)| text.is_empty()).last().map_or(1, |(number, _)| number + 1)
 }
 
 /// The name of a task.

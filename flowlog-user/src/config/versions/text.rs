@@ -13,7 +13,7 @@ use crate::config::document::{self, Content, Holds};
 use crate::config::raw::{self, Document};
 use crate::config::resources::{self, LIST};
 use crate::task::{Spec, is_hubbles_key, is_own_key};
-use crate::tree::{Entry, Problem, Problems, Tree, Value};
+use crate::tree::{Entry, Place, Problem, Problems, Tree, Value};
 
 /// Makes a text of another form; `folder` is where tasks of the draft write, `mark` what the text will be said to be made
 /// of, `only` the tasks that it is to hold where that is not all of them.
@@ -54,8 +54,7 @@ pub(in crate::config) fn convert(
     if !problems.errors.is_empty() {
         return Err(problems.errors);
     }
-    let fails =
-        |problem: &str| vec![Problem { place: crate::tree::Place::file(file), message: problem.into() }];
+    let fails = |problem: &str| vec![Problem { place: Place::file(file), message: problem.into() }];
     let (Some(newest), Some(layout)) = (newest, Layout::new(text)) else {
         return Err(fails("cannot be converted: nothing is in it"));
     };
@@ -103,14 +102,35 @@ fn is_faithful(
 ) -> bool {
     let mut problems = Problems::default();
     let again = document::read("", candidate, Holds::Anything, folder, &mut problems);
-    let Some(after) = Layout::new(candidate) else { return false };
-    let mut comments = after.comments(1, after.line_count() + 1);
-    let before = layout.map(|layout| layout.comments(1, layout.line_count() + 1)).unwrap_or_default();
-    let kept = before.into_iter().all(|comment| {
-        let found = comments.iter().position(|other| other.trim_end() == comment.trim_end());
-        found.map(|at| comments.swap_remove(at)).is_some()
-    });
+    let kept = layout.is_none_or(|layout| missing(layout, candidate).is_empty());
     problems.errors.is_empty() && again.form == to && kept && pairs(&content.tasks, &again.tasks)
+}
+
+/// The lines of comments of a text that another has not.
+fn missing(layout: &Layout<'_>, other: &str) -> Vec<usize> {
+    let other = Layout::new(other);
+    let mut there = other.as_ref().map(|other| other.comments(1, other.line_count() + 1)).unwrap_or_default();
+    let mut is_missing = |comment: &str| {
+        let found = there.iter().position(|other| other.trim_end() == comment.trim_end());
+        found.map(|at| there.swap_remove(at)).is_none()
+    };
+    let all = layout.placed_comments().map(|(line, _, comment)| (line, comment));
+    all.filter(|(_, comment)| is_missing(comment)).map(|(line, _)| line).collect()
+}
+
+/// What to say of comments that stand with tasks that are left out.
+pub(super) fn comments_left_out(file: &str, text: &str, new: &str) -> Option<Problem> {
+    let lines = missing(&Layout::new(text)?, new);
+    let first = *lines.first()?;
+    let place = Place { file: file.into(), line: first, column: 1, path: String::new() };
+    let numbers = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let message = match lines.as_slice() {
+        [_] => "the comment of this line stands with a task that is left out, and is left out with it".into(),
+        _ => format!(
+            "the comments of the lines {numbers} stand with tasks that are left out, and are left out with them"
+        ),
+    };
+    Some(Problem { place, message })
 }
 
 /// Notes what a form has no place for.
