@@ -191,6 +191,7 @@ impl Desk {
         counters.written_bytes.add(written.bytes);
         counters.disk_bytes.add(written.disk_bytes);
         counters.dropped_write_error.add(written.lost);
+        counters.gone.add(written.gone);
         counters.rotations.add(written.rotations);
         counters.notices.add(written.notices);
         counters.passed_over.add(written.passed_over);

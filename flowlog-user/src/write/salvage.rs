@@ -128,6 +128,15 @@ fn inspect(file: &mut File, spec: &Spec) -> io::Result<Content> {
     }
 }
 
+/// How many whole records can still be read of a file that others have changed, up to the first damage.
+pub(super) fn records_left(file: &File, spec: &Spec) -> io::Result<u64> {
+    let mut file = file.try_clone()?;
+    if file.metadata()?.len() == 0 {
+        return Ok(0);
+    }
+    inspect(&mut file, spec).map(|content| content.records)
+}
+
 /// Counts whole records up to the end or the first damage. Which kind they are, the file itself says: an earlier process
 /// may have been told otherwise than this one.
 fn count(from: &mut dyn Read) -> Content {
