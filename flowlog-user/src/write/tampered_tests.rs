@@ -1,6 +1,6 @@
 //! What others do to a live file costs records; the next file tells of each of them, once.
 
-use super::tests::{ZSTD, chunk, later, open, spec};
+use super::tests::{ZSTD, chunk, later, lines, names, open, spec, zstd_cat};
 use super::*;
 use std::fs;
 use std::path::Path;
@@ -13,13 +13,12 @@ enum Then {
     End,
 }
 
-/// What the files of a folder hold: records, and what `lost_events` lines tell of each place.
+/// What the files of a folder hold, by the compressors' own programs: records, and what `lost_events` lines tell of each
+/// place. A line that is cut off is none.
 fn found(folder: &Path) -> (u64, Vec<(u64, String)>) {
-    let mut text = Vec::new();
-    let request = crate::read::Request { paths: vec![folder.into()], ..Default::default() };
-    crate::read::cat(&request, &mut text).unwrap();
+    let text: String = names(folder).iter().map(|name| text(&folder.join(name))).collect();
     let lines: Vec<serde_json::Value> =
-        String::from_utf8(text).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let records = lines.iter().filter(|line| line.get("flow").is_some()).count() as u64;
     let mut told = Vec::new();
     for pair in lines.windows(2) {
@@ -31,9 +30,26 @@ fn found(folder: &Path) -> (u64, Vec<(u64, String)>) {
     (records, told)
 }
 
-fn flows(from: u32, to: u32) -> Chunk {
-    let lines: String = (from..to).map(|n| format!("{{\"flow\":{{\"uuid\":\"{n}\"}}}}\n")).collect();
-    Chunk { lines: lines.into(), ..chunk(from..to) }
+fn text(path: &Path) -> String {
+    let text = match path.extension().and_then(std::ffi::OsStr::to_str) {
+        Some("zst") => zstd_cat(path).0,
+        Some("gz") => {
+            let out = std::process::Command::new("gzip").arg("-dc").arg(path).output().unwrap();
+            assert!(out.status.success());
+            String::from_utf8(out.stdout).unwrap()
+        }
+        _ => fs::read_to_string(path).unwrap(),
+    };
+    text + "\n"
+}
+
+/// Lines that a reader takes for events.
+pub(super) fn events(range: std::ops::Range<u32>) -> String {
+    lines(range).lines().map(|line| format!("{{\"flow\":{line}}}\n")).collect()
+}
+
+pub(super) fn flows(range: std::ops::Range<u32>) -> Chunk {
+    Chunk { lines: events(range.clone()).into(), ..chunk(range) }
 }
 
 /// A live file with records, a notice among them, and then more records; somebody works on it. Whenever that is
@@ -59,16 +75,16 @@ fn whatever_others_take_is_counted_and_told() {
                 let rotates = Some(Duration::from_mins(10));
                 let spec = Spec { rotation_interval: rotates, ..spec(dir.path(), compression) };
                 let (mut writer, _) = open(&spec, dir.path());
-                writer.append(&flows(0, 40)).unwrap();
+                writer.append(&flows(0..40)).unwrap();
                 writer.tick(later(FRAME_MS_MAX)).unwrap();
                 writer.note_lost(Place::Queue, 7, 1, 2, "full");
                 writer.tick(Instant::now()).unwrap();
-                writer.append(&flows(40, 100)).unwrap();
+                writer.append(&flows(40..100)).unwrap();
                 writer.tick(later(FRAME_MS_MAX)).unwrap();
                 deed(&dir.path().join("sub").join(&writer.names.live));
                 let given = match then {
                     Then::MoreRecords => {
-                        writer.append(&flows(100, 150)).unwrap();
+                        writer.append(&flows(100..150)).unwrap();
                         writer.tick(later(FLUSH_MS)).unwrap();
                         150
                     }

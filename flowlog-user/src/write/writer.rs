@@ -484,3 +484,7 @@ mod ending_tests;
 #[cfg(test)]
 #[path = "tampered_tests.rs"]
 mod tampered_tests;
+
+#[cfg(test)]
+#[path = "damage_tests.rs"]
+mod damage_tests;
