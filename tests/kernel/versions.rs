@@ -213,26 +213,31 @@ fn what_was_removed_stays_so_and_a_name_stays_with_its_owner_over_a_restart() ->
     // First in byte order, which would have the name if nobody had it yet.
     fs::write(bench.path("tasks").join("a.yaml"), format!("flowLogs:\n{}", task("web", "other.log", 7_007)))?;
     daemon.wait_for("refused, everything else goes on")?;
-    let check = |daemon: Daemon| -> Result<()> {
+    let check = |daemon: Daemon, file: &Path| -> Result<()> {
         for port in [7_005, 7_006, 7_007] {
             udp(&bench.pair, format!("{FAR}:{port}").parse()?, 5, 100)?;
         }
         let status: Value = serde_json::from_str(&bench.status(&["-o", "json"])?)?;
         let tasks = status["tasks"].as_array().context("tasks")?;
         let of_web = tasks.iter().filter(|task| task["task"] == "web").collect::<Vec<_>>();
-        ensure!(of_web.len() == 1 && of_web[0]["file"].as_str() == new.to_str(), "{tasks:?}");
+        ensure!(of_web.len() == 1 && of_web[0]["file"].as_str() == file.to_str(), "{tasks:?}");
         daemon.stop()?.check()
     };
-    check(daemon)?;
-    check(bench.start(&[])?)?;
+    check(daemon, &new)?;
+    check(bench.start(&[])?, &new)?;
+    // Renamed while nothing runs, and what it was made of deleted.
+    let renamed = bench.path("tasks").join("z.yaml");
+    fs::rename(&new, &renamed)?;
+    fs::remove_file(&old)?;
+    check(bench.start(&[])?, &renamed)?;
     let found = |stem: &str, port: u16| -> Result<usize> {
         let of_port = |record: &&flowlog_tests::records::Record| {
             record.0["flow"]["l4"]["UDP"]["destination_port"].as_u64() == Some(port.into())
         };
         Ok(all(&logs, stem)?.iter().filter(of_port).count())
     };
-    // Sent in both runs; nothing of what does not run.
+    // Sent in each run; nothing of what does not run.
     let counts = [found("web-", 7_005)?, found("api-", 7_006)?, found("other-", 7_007)?];
-    ensure!(counts[0] >= 2 && counts[1..] == [0, 0], "{counts:?}");
+    ensure!(counts[0] >= 3 && counts[1..] == [0, 0], "{counts:?}");
     Ok(())
 }

@@ -261,7 +261,7 @@ impl Reload {
             News::Gone { file } => {
                 tracing::info!(file = %file.display(), "the file is gone, and with it what it held");
             }
-            News::PoolOlder { name, file, what, tasks } => {
+            News::PoolOther { name, file, what, tasks, .. } => {
                 let tasks = tasks.join(", ");
                 tracing::warn!(file = %file.display(), tasks, "pool {name}: {what}");
             }

@@ -38,20 +38,23 @@ pub struct Decision {
 /// A task that is asked for, with the version of it that runs.
 struct Candidate<'a> {
     asked: Owned,
+    /// Under another name, where that has changed.
     runs: Option<&'a Owned>,
 }
 
 impl Candidate<'_> {
     /// It runs, and asks for nothing that it does not have.
     fn is_settled(&self) -> bool {
-        self.runs.is_some_and(|runs| {
-            let (new, old) = (&self.asked.spec, &runs.spec);
-            new.unmet.is_empty()
-                && new.cadence == old.cadence
-                && new.file.path == old.file.path
-                && new.file.live_path() == old.file.live_path()
-        })
+        self.runs.is_some_and(|runs| asks_for_no_more(&self.asked.spec, &runs.spec))
     }
+}
+
+/// Whether a task can be what it asks for without anything of what tasks share that it does not have already.
+fn asks_for_no_more(new: &Spec, old: &Spec) -> bool {
+    new.unmet.is_empty()
+        && new.cadence == old.cadence
+        && new.file.path == old.file.path
+        && new.file.live_path() == old.file.live_path()
 }
 
 /// Decides. `files` holds the tasks of each accepted file in their order; `now` is the decision before. Where a task cannot
@@ -122,6 +125,7 @@ fn by_name<'a>(
             claims.insert(&*spec.name, &**spec);
         }
     }
+    let renamed = leaving(now, |name| claims.contains_key(name));
     let mut candidates = Vec::new();
     for (file, specs) in files {
         let file: Arc<Path> = file.as_path().into();
@@ -131,11 +135,22 @@ fn by_name<'a>(
                 Some(first) if !std::ptr::eq(*first, &raw const **spec) => {
                     refused.push((asked, vec![spec.name_taken_by(first)]));
                 }
-                _ => candidates.push(Candidate { asked, runs: now.get(&spec.name) }),
+                _ => {
+                    // One that asks for more than another name is new.
+                    let renamed = renamed.get(&(&*file, spec.file.path.as_path())).copied();
+                    let renamed = renamed.filter(|before| asks_for_no_more(spec, &before.spec));
+                    candidates.push(Candidate { asked, runs: now.get(&spec.name).or(renamed) });
+                }
             }
         }
     }
     candidates
+}
+
+/// Tasks that run and that nobody asks for, by their files and those that they write: what has both has another name now.
+fn leaving(now: &Tasks, is_asked: impl Fn(&str) -> bool) -> HashMap<(&Path, &Path), &Owned> {
+    let leaving = now.values().filter(|owned| !owned.spec.file.is_stdout() && !is_asked(&owned.spec.name));
+    leaving.map(|owned| ((&*owned.file, owned.spec.file.path.as_path()), owned)).collect()
 }
 
 /// Changed tasks that cannot have what they ask for, with the reasons. Two tasks may swap their files, so this is not

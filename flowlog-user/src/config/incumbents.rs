@@ -95,23 +95,34 @@ impl Incumbents {
         self.pools.get(name).map(|(file, form)| (file.as_path(), *form))
     }
 
+    /// The files that had pools.
+    pub(super) fn files_of_pools(&self) -> impl Iterator<Item = &Path> {
+        self.pools.values().map(|(file, _)| file.as_path())
+    }
+
     /// Whether there is nothing to go by.
     pub(super) fn have_no_tasks(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// The tasks that ran and are asked for again, by somebody who could have what is asked; `held`: those that name pools,
-    /// with addresses. A task that may not write where it did is not among them.
+    /// The tasks that ran, but for those that are asked for by somebody who cannot have what is asked; `held`: those that name
+    /// pools, with addresses. A task that may not write where it did is not among them.
     pub(super) fn of(
         &self,
         asked: &BTreeMap<PathBuf, Vec<Arc<Spec>>>,
         held: &HashMap<String, Owned>,
         roots: Option<&Roots>,
     ) -> Tasks {
+        let mut can_be: HashMap<&str, bool> = HashMap::new();
+        for asked in asked.values().flatten() {
+            *can_be.entry(&asked.name).or_default() |= asked.unmet.is_empty();
+        }
         let mut tasks = Tasks::new();
-        for asked in asked.values().flatten().filter(|asked| asked.unmet.is_empty()) {
-            let Some((file, definition)) = self.tasks.get(&asked.name) else { continue };
-            let spec = match held.get(&asked.name) {
+        for (name, (file, definition)) in &self.tasks {
+            if can_be.get(&**name) == Some(&false) {
+                continue;
+            }
+            let spec = match held.get(name) {
                 Some(held) => Some(Arc::clone(&held.spec)),
                 None => held::spec(&file.to_string_lossy(), &json!({ "task": definition })).map(Arc::new),
             };
@@ -120,7 +131,7 @@ impl Incumbents {
                 held && roots.is_none_or(|roots| roots.allow(&spec.name, &spec.file.path).is_ok())
             };
             if let Some(spec) = spec.filter(may) {
-                tasks.insert(asked.name.clone(), Owned { spec, file: file.as_path().into() });
+                tasks.insert(name.clone(), Owned { spec, file: file.as_path().into() });
             }
         }
         tasks

@@ -20,17 +20,19 @@ pub(super) struct Said<'a> {
 }
 
 impl Said<'_> {
-    /// Whether it is a newer form of another: both write to the same filePath, or it stands beside it and names that file
-    /// as the one of which it was made, or is called as that is (`web.v1.yaml` beside `web.yaml`).
+    /// Whether it is a newer form of another: both write to the same filePath, or it descends from that one's file.
     fn is_newer_form_of(&self, older: &Self) -> bool {
-        if self.form <= older.form {
-            return false;
-        }
-        let is_beside = files::parent(self.file) == files::parent(older.file);
+        self.form > older.form
+            && (self.spec.file.path == older.spec.file.path || self.descends_from(older.file))
+    }
+
+    /// Whether it stands beside a file and names that as the one of which it was made, or is called as that is
+    /// (`web.v1.yaml` beside `web.yaml`).
+    pub(super) fn descends_from(&self, older: &Path) -> bool {
         let names_it =
-            self.mark.is_some_and(|mark| older.file.file_name().is_some_and(|name| *name == *mark.file));
-        let is_called_so = || bare_stem(self.file) == bare_stem(older.file);
-        self.spec.file.path == older.spec.file.path || is_beside && (names_it || is_called_so())
+            || self.mark.is_some_and(|mark| older.file_name().is_some_and(|name| *name == *mark.file));
+        let is_called_so = || bare_stem(self.file) == bare_stem(older);
+        files::parent(self.file) == files::parent(older) && (names_it() || is_called_so())
     }
 }
 

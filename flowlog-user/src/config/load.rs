@@ -121,7 +121,7 @@ fn pools(contents: &[(PathBuf, Content, bool)], problems: &mut Problems) -> Join
         }
     }
     let pools = of(true).map(|(file, content, _)| (file.as_path(), content.pools.as_slice()));
-    let pools = join(pools.chain(broken.iter().map(|(file, one)| (*file, one.as_slice()))), |_| None);
+    let pools = join(pools.chain(broken.iter().map(|(file, one)| (*file, one.as_slice()))), |_, _| None);
     problems.errors.extend(pools.refused.iter().cloned());
     problems.warnings.extend(pools.warnings.iter().cloned());
     let newer = of(false).flat_map(|(_, content, _)| &content.pools);

@@ -11,6 +11,7 @@ mod document;
 mod escapes;
 mod files;
 mod forms;
+mod heirs;
 mod held;
 mod incumbents;
 mod lineage;

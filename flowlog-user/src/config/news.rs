@@ -60,14 +60,16 @@ pub enum News {
         /// Tasks that name it and go on with the addresses that it had.
         tasks: Vec<String>,
     },
-    /// Of a pool an older version counts than before.
-    PoolOlder {
+    /// Of a pool an older version counts than before, or another file has it now, with other addresses.
+    PoolOther {
         /// Its name.
         name: Box<str>,
         /// Where that is defined.
         file: PathBuf,
-        /// What is different: versions and numbers of addresses.
+        /// What is different: versions or files, and numbers of addresses.
         what: String,
+        /// An older version of the same counts.
+        is_older: bool,
         /// Tasks that name it.
         tasks: Vec<String>,
     },

@@ -5,6 +5,8 @@
 //! notifications may come too often. What depends on several files (who has a name, which pools there are) is decided
 //! from what each of them was accepted with.
 
+mod following;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,6 +52,8 @@ pub struct Config {
     held: HashMap<String, Owned>,
     /// At a start: who had what before.
     incumbents: Incumbents,
+    /// The text of each file at the last decision.
+    before: HashMap<PathBuf, Hash>,
     /// Of tasks that stand in several forms.
     forms: Forms,
     /// What was asked for at the last decision and not given, and what was told of pools.
@@ -70,6 +74,7 @@ impl Config {
             joined: Joined::default(),
             held: HashMap::new(),
             incumbents: Incumbents::default(),
+            before: HashMap::new(),
             forms: Forms::default(),
             refused: Vec::new(),
             noticed: BTreeMap::new(),
@@ -85,7 +90,9 @@ impl Config {
         self.incumbents = self.memory.load_incumbents();
         let mut look = Look::default();
         self.scan(now_ns, &mut look);
-        for (file, text) in self.memory.load(&mut look.news) {
+        let kept = self.memory.load(&mut look.news);
+        self.recall(&kept);
+        for (file, text) in kept {
             self.memory.kept(&file, &text);
             let mut paths = self.sources.paths();
             let reachable = paths.any(|path| file.starts_with(path) && !self.unreachable.contains_key(path));
@@ -166,12 +173,12 @@ impl Config {
         let pools = self.files.iter().filter_map(|(file, known)| {
             known.accepted.as_ref().map(|(_, content)| (file.as_path(), content.pools.as_slice()))
         });
-        let pools = join(pools, |name| {
-            let now = self.joined.defined.get(name).map(|(file, defined)| (file.as_path(), defined.form));
-            now.or_else(|| self.incumbents.pool(name))
-        });
+        let texts = self.texts();
+        let pools = join(pools, |name, all| Some(texts.pool_owner(self.pool_owner(name)?, all)));
         let before = std::mem::replace(&mut self.joined, pools);
-        self.follow();
+        let (mut tasks, mut held) = (std::mem::take(&mut self.tasks), std::mem::take(&mut self.held));
+        self.follow(tasks.values_mut().chain(held.values_mut()));
+        (self.tasks, self.held) = (tasks, held);
         let files = self.files.iter().filter_map(|(file, known)| {
             known.accepted.as_ref().map(|(_, content)| (file.as_path(), content, true))
         });
@@ -192,6 +199,7 @@ impl Config {
         if !decision.refused.is_empty() && !self.incumbents.have_no_tasks() {
             // At a start who had something before keeps it, as while the daemon runs.
             let mut now = self.incumbents.of(&specs, &self.held, self.sources.roots.as_deref());
+            self.follow(now.values_mut());
             now.extend(self.tasks.clone());
             decision = decide(&specs, others, &now);
         }
@@ -206,51 +214,9 @@ impl Config {
             }
         }
         self.hold();
+        let hashes = self.files.iter().filter_map(|(file, known)| Some((file.clone(), known.hash()?)));
+        self.before = hashes.collect();
         look.decision = Some(decision);
-    }
-
-    /// What is in force of a task whose file says nothing of it any more goes with it into the file that does, and names the
-    /// same filePath: somebody has renamed it.
-    fn follow(&mut self) {
-        let mut said: HashMap<&str, Vec<(&Path, Form, &Spec)>> = HashMap::new();
-        for (file, known) in &self.files {
-            let content = known.accepted.iter().map(|(_, content)| content);
-            for (form, spec) in content.flat_map(|of| of.tasks.iter().map(|spec| (of.form, spec))) {
-                said.entry(&spec.name).or_default().push((file, form, spec));
-            }
-        }
-        for owned in self.tasks.values_mut().chain(self.held.values_mut()) {
-            let all = said.get(&*owned.spec.name).map_or(&[][..], Vec::as_slice);
-            let is_unknown = self.files.get(&*owned.file).is_some_and(|known| known.accepted.is_none());
-            let is_unreachable = self.unreachable.keys().any(|path| owned.file.starts_with(path));
-            if is_unknown || is_unreachable || all.iter().any(|(file, ..)| **file == *owned.file) {
-                continue;
-            }
-            let heirs = all.iter().rev().filter(|(.., spec)| spec.file.path == owned.spec.file.path);
-            if let Some((file, ..)) = heirs.max_by_key(|(_, form, _)| *form) {
-                owned.file = (*file).into();
-            }
-        }
-    }
-
-    /// Says which pools are not there any more, or in an older version only.
-    fn tell_gone(&self, before: &Joined, news: &mut Vec<News>) {
-        let naming = |name: &str| -> Vec<String> {
-            let named = self.tasks.values().filter(|owned| owned.spec.filter.names_pool(name));
-            named.map(|owned| owned.spec.name.clone()).collect()
-        };
-        for (name, file, what) in self.joined.older_than(before) {
-            news.push(News::PoolOlder {
-                name: name.into(),
-                file: file.to_owned(),
-                what,
-                tasks: naming(name),
-            });
-        }
-        let gone = before.defined.iter().filter(|(name, _)| !self.joined.defined.contains_key(*name));
-        for (name, (file, _)) in gone {
-            news.push(News::PoolGone { name: name.clone(), file: file.clone(), tasks: naming(name) });
-        }
     }
 
     /// Keeps what is in force: with addresses, of tasks that name pools.
@@ -461,6 +427,11 @@ impl Config {
 }
 
 impl Known {
+    /// Of the text that was accepted last.
+    fn hash(&self) -> Option<Hash> {
+        self.accepted.as_ref().map(|(hash, _)| *hash)
+    }
+
     fn reject(&mut self, file: &Path, hash: Option<Hash>, problems: Vec<Problem>, news: &mut Vec<News>) {
         if self.rejected.as_ref() != Some(&problems) {
             self.rejected = Some(problems.clone());
@@ -480,7 +451,7 @@ fn read(file: &Path, text: &str, sources: &Sources) -> Result<Read, Vec<Problem>
     for spec in &content.tasks {
         problems.errors.append(&mut claims.take(spec));
     }
-    problems.errors.extend(join([(file, content.pools.as_slice())], |_| None).refused);
+    problems.errors.extend(join([(file, content.pools.as_slice())], |_, _| None).refused);
     problems.errors.sort_by(|one: &Problem, other| Place::cmp(&one.place, &other.place));
     if problems.errors.is_empty() {
         return Ok((content, problems.warnings));

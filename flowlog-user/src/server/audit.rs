@@ -73,13 +73,13 @@ impl Audit {
                 self.line("file_noticed", cause, file, None, &more);
             }
             News::Gone { file } => self.line("file_gone", cause, file, None, &[]),
-            News::PoolOlder { name, file, what, tasks } => {
+            News::PoolOther { name, file, what, is_older, tasks } => {
                 let more = [
                     ("pool", Value::from(&**name)),
                     ("what", what.as_str().into()),
                     ("tasks", tasks.clone().into()),
                 ];
-                self.line("pool_older", cause, file, None, &more);
+                self.line(if *is_older { "pool_older" } else { "pool_moved" }, cause, file, None, &more);
             }
             News::PoolGone { name, file, tasks } => {
                 let more = [("pool", Value::from(&**name)), ("tasks", tasks.clone().into())];

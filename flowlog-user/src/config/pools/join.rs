@@ -21,15 +21,25 @@ pub struct Joined {
     pub warnings: Vec<Problem>,
 }
 
+/// A pool that has another definition than before.
+pub(in crate::config) struct Other<'a> {
+    pub(in crate::config) name: &'a str,
+    pub(in crate::config) file: &'a Path,
+    /// What is different.
+    pub(in crate::config) what: String,
+    /// It is an older version of the same.
+    pub(in crate::config) is_older: bool,
+}
+
 /// Pairs of overlapping pools of which each is told.
 const OVERLAPS_TOLD: usize = 20;
 
 /// Joins the pools of files, given in byte order. Of Cilium's two versions of a pool the newer one counts. Of other pools
 /// of one name that which is in force stays, and of new ones the first counts. `now` gives file and form of what is in
-/// force of a name.
-pub(in crate::config) fn join<'a, 'b>(
+/// force of a name, which has these definitions.
+pub(in crate::config) fn join<'a>(
     files: impl IntoIterator<Item = (&'a Path, &'a [Defined])>,
-    now: impl Fn(&str) -> Option<(&'b Path, PoolForm)>,
+    now: impl Fn(&str, &[(&'a Path, &'a Defined)]) -> Option<(&'a Path, PoolForm)>,
 ) -> Joined {
     let mut joined = Joined::default();
     let mut by_name: BTreeMap<&str, Vec<(&Path, &Defined)>> = BTreeMap::new();
@@ -40,7 +50,7 @@ pub(in crate::config) fn join<'a, 'b>(
     }
     let mut blocks = 0;
     for (name, all) in by_name {
-        let Some((file, winner)) = counts(&all, now(name)) else { continue };
+        let Some((file, winner)) = counts(&all, now(name, &all)) else { continue };
         for (_, other) in all.iter().filter(|(_, other)| !std::ptr::eq(*other, winner)) {
             joined.tell(winner, other);
         }
@@ -81,7 +91,7 @@ fn counts<'a>(
 }
 
 impl PoolForm {
-    const fn is_ciliums(self) -> bool {
+    pub(in crate::config) const fn is_ciliums(self) -> bool {
         matches!(self, Self::CiliumV2alpha1 | Self::CiliumV2)
     }
 }
@@ -109,29 +119,32 @@ impl Joined {
         }
     }
 
-    /// Pools of which an older version counts than did before: name, file, and what is different.
-    pub(in crate::config) fn older_than<'a>(
-        &'a self,
-        before: &'a Self,
-    ) -> impl Iterator<Item = (&'a str, &'a Path, String)> {
+    /// Pools of which an older version counts than did before, or another file with other addresses.
+    pub(in crate::config) fn other_than<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = Other<'a>> {
         self.defined.iter().filter_map(|(name, (file, now))| {
-            let (_, old) = before.defined.get(name)?;
+            let (old_file, old) = before.defined.get(name)?;
             let is_older = old.form.is_ciliums() && now.form.is_ciliums() && now.form < old.form;
+            let is_moved = old_file != file && old.pool != now.pool;
+            let counts = match (is_older, is_moved) {
+                (true, _) => format!("{} counts instead of {}", now.form, old.form),
+                (false, true) => {
+                    format!("it is defined in {} instead of {}", file.display(), old_file.display())
+                }
+                (false, false) => return None,
+            };
             let sets = |of: &Self| of.pools.addresses(name).map(|sets| sets.map(Clone::clone));
             let ([old_open, old_reserved], [open, reserved]) = (sets(before)?, sets(self)?);
             let (had, has) =
                 (AddressSet::union([&old_open, &old_reserved]), AddressSet::union([&open, &reserved]));
             let all = AddressSet::union([&had, &has]).len();
             let what = format!(
-                "{} counts instead of {}: {} addresses more, {} fewer, {} reserved instead of {}",
-                now.form,
-                old.form,
+                "{counts}: {} addresses more, {} fewer, {} reserved instead of {}",
                 all.saturating_sub(had.len()),
                 all.saturating_sub(has.len()),
                 reserved.len(),
                 old_reserved.len()
             );
-            is_older.then_some((&**name, file.as_path(), what))
+            Some(Other { name, file, what, is_older })
         })
     }
 

@@ -16,7 +16,7 @@ use crate::record::Pool;
 use crate::tree::{Key, Place, Problems, Tree};
 
 pub use join::Joined;
-pub(super) use join::join;
+pub(super) use join::{Other, join};
 
 /// A pool and where it was defined.
 #[derive(Clone, Debug, PartialEq, Eq)]

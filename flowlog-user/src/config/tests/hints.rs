@@ -89,7 +89,7 @@ fn a_pool_that_is_an_older_version_s_again_is_told_of_with_the_difference() {
         config.look(2, false);
         let news = config.look(2 + CONFIG_GONE_MS * 1_000_000, false).news;
         let told = news.iter().find_map(|news| match news {
-            News::PoolOlder { name, file, what, tasks } => {
+            News::PoolOther { name, file, what, tasks, .. } => {
                 Some((name.clone(), file.clone(), what.clone(), tasks.clone()))
             }
             _ => None,

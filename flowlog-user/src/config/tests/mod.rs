@@ -6,6 +6,7 @@ mod files;
 mod filters;
 mod golden;
 mod gone_pools;
+mod heirs;
 mod hints;
 mod hubble;
 mod in_pools;

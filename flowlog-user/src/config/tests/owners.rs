@@ -30,7 +30,7 @@ fn said(look: &Look) -> Vec<String> {
             News::Converted { file, form, .. } => format!("converted {} from {}", name(file), form.name()),
             News::Restored { file, .. } => format!("restored {}", name(file)),
             News::Gone { file } => format!("gone {}", name(file)),
-            News::PoolOlder { name, .. } => format!("older pool {name}"),
+            News::PoolOther { name, .. } => format!("other pool {name}"),
             News::PoolGone { name, .. } => format!("gone pool {name}"),
             News::Noticed { file, warnings, refused } => {
                 format!("noticed {}: {} warnings, {} refused", name(file), warnings.len(), refused.len())

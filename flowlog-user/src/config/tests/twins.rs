@@ -22,7 +22,7 @@ fn said(look: &Look) -> Vec<String> {
         News::Rejected { .. } => "rejected".into(),
         News::Restored { .. } => "restored".into(),
         News::Gone { .. } => "gone".into(),
-        News::PoolOlder { name, what, .. } => format!("pool {name}: {what}"),
+        News::PoolOther { name, what, .. } => format!("pool {name}: {what}"),
         News::PoolGone { name, .. } => format!("pool {name} gone"),
         News::Converted { form, .. } => format!("converted from {}", form.name()),
         News::Noticed { warnings, .. } => {
