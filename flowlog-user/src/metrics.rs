@@ -72,7 +72,9 @@ pub struct TaskCounters {
     pub not_matched: Counter,
     /// In a file: handed to the kernel by a successful write.
     pub written: Counter,
-    /// When the last of them was (nanoseconds since the Unix epoch); 0 before the first.
+    /// Of them, those that are gone with a live file that somebody else deleted or cut short.
+    pub gone: Counter,
+    /// When the last record was written (nanoseconds since the Unix epoch); 0 before the first.
     pub written_last_ns: Gauge,
     /// Bytes of the same before compression.
     pub written_bytes: Counter,

@@ -433,7 +433,7 @@ fn open(spec: &Spec, roots: &Arc<Roots>, counters: Arc<TaskCounters>) -> Result<
     let (running, salvaged) = Running::start(&spec.file, roots, counters)?;
     if let Some(salvaged) = salvaged {
         tracing::warn!(task = %spec.name, file = %salvaged.path.display(), records = salvaged.records,
-            damaged = salvaged.damaged, what = salvaged.what, "something was in the live file's place");
+            damaged = salvaged.damaged, what = %salvaged.what, "something was in the live file's place");
         crate::task::note_salvaged(running.counters(), &salvaged);
     }
     Ok(running)

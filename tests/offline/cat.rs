@@ -170,12 +170,33 @@ fn errors_and_warnings_are_left_out_where_nobody_wants_them() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (file, lines) = log(folder.path())?;
     std::fs::write(&file, lines.join("\n") + "\nno record\n")?;
-    let silent = cat(&["-s", "-o", "json"], &file)?;
-    let said = String::from_utf8(silent.stdout)?;
-    ensure!(silent.stderr.is_empty() && silent.status.code() == Some(1), "{:?}", silent.stderr);
-    ensure!(said.contains("lost_events") && !said.contains("node_status"), "{said}");
-    let loud = cat(&["-o", "json"], &file)?;
-    ensure!(!loud.stderr.is_empty() && String::from_utf8(loud.stdout)?.contains("node_status"));
+    // For people what a log says of itself is among the errors; among records it is one, which no output loses.
+    for (output, keeps) in
+        [("json", true), ("flat", true), ("csv", true), ("table", false), ("compact", false), ("dict", false)]
+    {
+        let silent = cat(&["-s", "-o", output], &file)?;
+        let said = String::from_utf8(silent.stdout)?;
+        ensure!(silent.stderr.is_empty() && silent.status.code() == Some(1), "{output}: {:?}", silent.stderr);
+        ensure!(said.contains("NODE_GONE") == keeps, "{output}: {said}");
+        let loud = cat(&["-o", output], &file)?;
+        ensure!(!loud.stderr.is_empty() && String::from_utf8(loud.stdout)?.contains("NODE_GONE"), "{output}");
+    }
+    let counts = |arguments: &[&str]| cat(arguments, &file).map(|output| output.stdout);
+    ensure!(counts(&["-s", "--stats"])? == counts(&["--stats"])?, "counted as they are");
+    Ok(())
+}
+
+/// Who reads a folder by a script is not told that all is well where there is nothing.
+#[test]
+fn where_there_is_no_file_that_is_said_and_the_exit_code_tells() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    std::fs::create_dir(folder.path().join("sub"))?;
+    for arguments in [&[][..], &["--stats"], &["-o", "csv"], &["--since", "1h"], &["-s"]] {
+        let output = cat(arguments, folder.path())?;
+        let said = String::from_utf8(output.stderr)?;
+        ensure!(output.status.code() == Some(1), "{arguments:?}: {:?}", output.status);
+        ensure!(said.contains("no files"), "{arguments:?}: {said}");
+    }
     Ok(())
 }
 

@@ -95,7 +95,7 @@ fn point(text: &str) -> Result<i64, String> {
     TimeRange::point(text, wall_ns())
 }
 
-/// Prints records; the exit code is 1 when a finished file is damaged.
+/// Prints records; the exit code is 1 when a file is damaged, or there is none.
 ///
 /// # Errors
 /// When a path cannot be read or stdout cannot be written.
@@ -144,13 +144,14 @@ pub(crate) fn cat(arguments: &CatArgs) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Says what was damaged, or that there was nothing; failure when anything was.
+/// Says what was damaged, or that there was nothing to read; failure when anything was, or nothing.
 fn told(summary: &Summary, arguments: &CatArgs) -> ExitCode {
     for damage in summary.damage.iter().filter(|_| !arguments.style.silent_errors) {
         tracing::warn!("{damage}");
     }
     if summary.stats.files == 0 {
-        tracing::warn!("there is no log file in what was named");
+        tracing::error!("no files: there is no log file in what was named; check the path and its names");
+        return ExitCode::FAILURE;
     }
     if summary.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -185,7 +186,7 @@ fn request(arguments: &CatArgs) -> anyhow::Result<Request> {
         range: TimeRange { since_ns: arguments.since, until_ns: arguments.until },
         convert: converter(arguments.output),
         to_line: ToLine(Some(|event, out| encode::notice(Format::Json, event, out))),
-        sieve: sieve(&arguments.filters, mask, arguments.style.silent_errors),
+        sieve: sieve(&arguments.filters, mask, arguments.is_silent_of_the_log()),
         limit,
         doubtful: arguments.doubtful,
     })
@@ -216,8 +217,19 @@ fn converter(shape: Shape) -> Convert {
     }
 }
 
-/// Filter and mask, where there are any. `silent`: without what a log says of itself, which Hubble's client has on
-/// stderr, among the errors.
+impl CatArgs {
+    /// Whether what a log says of itself is left out: for people Hubble's client has it on stderr, among the errors.
+    /// Among records it is one of them, and tells what a loss is about.
+    fn is_silent_of_the_log(&self) -> bool {
+        let is_for_people = match self.output {
+            Shape::Table | Shape::Compact | Shape::Dict => true,
+            Shape::Json | Shape::Flat | Shape::Csv | Shape::Parquet => false,
+        };
+        self.style.silent_errors && is_for_people && !self.stats
+    }
+}
+
+/// Filter and mask, where there are any. `silent`: without what a log says of itself.
 fn sieve(filters: &FilterArgs, mask: Mask, silent: bool) -> Sieve {
     let filter = filters.filter();
     if filter.is_none() && mask == Mask::ALL && !silent {

@@ -329,7 +329,7 @@ enum Found {
 
 fn whole(bytes: &[u8], ended: bool) -> Found {
     match delimited_head(bytes) {
-        Head::Record(_, 0) | Head::None => Found::Nothing,
+        Head::None => Found::Nothing,
         Head::Record(begin, length) => match bytes.get(begin..begin + length) {
             Some(body) if is_record(body) => Found::Record(begin, begin + length),
             Some(_) => Found::Nothing,

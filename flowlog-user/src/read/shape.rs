@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-/// The events of `flow.ExportEvent`; one of them is in every line that flowlog or Hubble writes.
-const EVENTS: [&str; 5] = ["flow", "node_status", "lost_events", "agent_event", "debug_event"];
+use crate::record::columns::event_of;
 
 /// Whether a line is UTF-8, JSON, and has one of Hubble's events. What the event's fields are, and what stands beside
 /// it, is not looked at: that takes [`super::event`], several times as long. False is no verdict, but a reason to ask there.
@@ -66,7 +65,7 @@ impl Visitor<'_> for Key {
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<bool, E> {
-        Ok(EVENTS.contains(&key))
+        Ok(event_of(key).is_some())
     }
 }
 

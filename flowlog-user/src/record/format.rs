@@ -109,7 +109,7 @@ const RECORD_FIELDS: [u64; 8] = [1, 2, 3, 4, 5, 1000, 1001, super::measured::num
 pub fn delimited_head(bytes: &[u8]) -> Head {
     match varint(bytes.get(..LENGTH_BYTES_MAX).unwrap_or(bytes)) {
         Some((length, rest)) => match usize::try_from(length) {
-            Ok(length) if length <= RECORD_BYTES_MAX => {
+            Ok(length) if (1..=RECORD_BYTES_MAX).contains(&length) => {
                 Head::Record(bytes.len().min(LENGTH_BYTES_MAX) - rest.len(), length)
             }
             _ => Head::None,

@@ -88,6 +88,12 @@ const TASKS: &[TaskFamily] = &[
         |task| task.written.get(),
     ),
     (
+        "flowlog_task_gone_records",
+        Kind::Counter,
+        "Of the written records, those gone with a live file that somebody else deleted or cut short.",
+        |task| task.gone.get(),
+    ),
+    (
         "flowlog_task_written_bytes",
         Kind::Counter,
         "Bytes of the written records before compression.",

@@ -233,6 +233,7 @@ pub(super) fn task_json(name: &str, task: &TaskCounters) -> serde_json::Value {
         "matched": task.matched.get(),
         "not_matched": task.not_matched.get(),
         "written": task.written.get(),
+        "gone": task.gone.get(),
         "written_bytes": task.written_bytes.get(),
         "disk_bytes": task.disk_bytes.get(),
         "rate_limited": task.rate_limited.get(),

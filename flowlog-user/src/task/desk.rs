@@ -99,7 +99,7 @@ impl Desk {
             Ok((writer, salvaged)) => {
                 if let Some(salvaged) = salvaged {
                     tracing::warn!(task = spec.task, file = %salvaged.path.display(), records = salvaged.records,
-                        damaged = salvaged.damaged, what = salvaged.what, "something was in the file's place");
+                        damaged = salvaged.damaged, what = %salvaged.what, "something was in the file's place");
                     note_salvaged(&self.shared.counters, &salvaged);
                 }
                 self.writer = Ok(writer);
@@ -191,6 +191,7 @@ impl Desk {
         counters.written_bytes.add(written.bytes);
         counters.disk_bytes.add(written.disk_bytes);
         counters.dropped_write_error.add(written.lost);
+        counters.gone.add(written.gone);
         counters.rotations.add(written.rotations);
         counters.notices.add(written.notices);
         counters.passed_over.add(written.passed_over);
@@ -208,7 +209,7 @@ impl Desk {
 
 /// Notes for `audit.log` what stood in the live file's place.
 pub(crate) fn note_salvaged(counters: &TaskCounters, salvaged: &Salvaged) {
-    let (path, why) = (salvaged.path.clone(), salvaged.what.to_owned());
+    let (path, why) = (salvaged.path.clone(), salvaged.what.clone());
     counters.news.add(FileEvent { event: "file_salvaged", path, why });
 }
 

@@ -133,6 +133,7 @@ impl Writer {
         live.release();
         if live.bytes == 0 || live.file.metadata().is_ok_and(|found| found.len() == 0) {
             self.book = Book::default();
+            self.losses.begin_file();
             if self.folder.is(&self.names.live, &live.file) {
                 self.folder.unlink(&self.names.live)?;
             }
@@ -145,6 +146,7 @@ impl Writer {
             self.doubt(&error);
         }
         let book = std::mem::take(&mut self.book);
+        self.losses.begin_file();
         // Names sort as the files were written, also when times do not.
         let first_ns = book.first.map_or(0, |(ns, _)| ns).max(self.named_ns);
         self.named_ns = first_ns;

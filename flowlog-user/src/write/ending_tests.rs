@@ -24,29 +24,62 @@ fn index(path: &Path) -> Index {
     index
 }
 
+/// What a text's `lost_events` lines add up to.
+fn told(text: &str) -> u64 {
+    text.lines()
+        .filter_map(|line| {
+            serde_json::from_str::<serde_json::Value>(line)
+                .unwrap()
+                .pointer("/lost_events/num_events_lost")?
+                .as_str()?
+                .parse::<u64>()
+                .ok()
+        })
+        .sum()
+}
+
+/// As much text as can be read, up to the last newline.
+fn whole_lines(mut from: impl std::io::Read) -> String {
+    let (mut text, mut piece) = (Vec::new(), [0; 4096]);
+    while let Ok(read @ 1..) = from.read(&mut piece) {
+        text.extend_from_slice(&piece[..read]);
+    }
+    text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+    String::from_utf8(text).unwrap()
+}
+
 /// Somebody makes the live file shorter, and then the task ends, without another record.
 #[test]
 fn a_file_that_others_made_shorter_gets_no_index_and_the_next_one_tells() {
     for compression in [ZSTD, PLAIN] {
-        for left in [0, 100, 400] {
+        for left in [0_usize, 100, 400, 560] {
             let dir = tempfile::tempdir().unwrap();
             let (mut writer, _) = open(&spec(dir.path(), compression), dir.path());
             writer.append(&chunk(0..20)).unwrap();
             writer.tick(later(FRAME_MS_MAX)).unwrap();
             let live = dir.path().join("sub").join(&writer.names.live);
             let before = fs::read(&live).unwrap();
-            fs::File::options().write(true).open(&live).unwrap().set_len(left).unwrap();
+            fs::File::options().write(true).open(&live).unwrap().set_len(left as u64).unwrap();
             let path = writer.close().unwrap().path.unwrap();
             let text = match compression {
                 Compression::Zstd { .. } => zstd_cat(&path).0,
                 _ => fs::read_to_string(&path).unwrap(),
             };
             assert!(text.contains("NODE_ERROR") && text.contains("20 records were written to it"), "{text}");
+            // What the file that stays holds by zstd itself, or as whole lines of text.
+            let still = match compression {
+                Compression::Zstd { .. } => zstd::stream::read::Decoder::new(&before[..left])
+                    .map(|from| whole_lines(from).matches('\n').count())
+                    .unwrap_or(0),
+                _ => before[..left].iter().filter(|byte| **byte == b'\n').count(),
+            };
+            assert_eq!(told(&text), 20 - still as u64, "{text}");
+            assert_eq!(writer.take_written().gone, 20 - still as u64);
             let names = names(&dir.path().join("sub"));
             assert_eq!(names.len(), if left == 0 { 1 } else { 2 }, "{names:?}");
             if left > 0 {
                 let kept = fs::read(dir.path().join("sub").join(&names[0])).unwrap();
-                assert_eq!(kept, before[..usize::try_from(left).unwrap()], "it stays as it is");
+                assert_eq!(kept, before[..left], "it stays as it is");
             }
         }
     }
@@ -91,11 +124,12 @@ fn what_waits_goes_into_the_next_file() {
                 }
                 Compression::None => fs::read_to_string(&path).unwrap(),
             };
-            let (told, records): (Vec<_>, Vec<_>) =
-                text.lines().partition(|line| line.contains("NODE_ERROR"));
+            let (said, records): (Vec<_>, Vec<_>) =
+                text.lines().partition(|line| line.contains("NODE_ERROR") || line.contains("lost_events"));
             assert_eq!(records.join("\n") + "\n", lines(10..4001));
-            let what = if shorter { "changed" } else { "deleted" };
-            assert!(told.len() == 1 && told[0].contains(what), "{told:?}");
+            let (what, lines) = if shorter { ("changed", 3) } else { ("deleted", 2) };
+            assert!(said.len() == lines && said[0].contains(what) | said[1].contains(what), "{said:?}");
+            assert_eq!((told(&text), written.gone), (10, 10), "what was in the file before");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use jiff::Timestamp;
 
 use super::mend::next_frame;
-use super::salvage::records_in;
+use super::salvage::{first_time_ns, records_in};
 use crate::record::Framing;
 use crate::record::container::{Frame, is_header};
 use crate::record::format::{Head, delimited_head, delimited_time_ns};
@@ -21,6 +21,10 @@ const CONTENT_BYTES_MAX: u64 = 256 << 20;
 pub(super) struct Frames {
     pub(super) frames: Vec<Frame>,
     pub(super) has_header: bool,
+    /// Frames that are whole by their heads and cannot be decoded: from where to where.
+    pub(super) damaged: Vec<(u64, u64)>,
+    /// How the records of the first frame that can be read are told apart, and the `time` of its first record.
+    pub(super) first: Option<(Framing, Option<i64>)>,
 }
 
 /// Reads a file of whole frames; nothing where they are not such as ours.
@@ -38,12 +42,17 @@ pub(super) fn frames(file: &File) -> io::Result<Option<Frames>> {
         if is_content {
             let mut text = Vec::new();
             let decoder = zstd::stream::read::Decoder::with_buffer(&*bytes)?;
-            let read = decoder.take(CONTENT_BYTES_MAX).read_to_end(&mut text);
+            if decoder.take(CONTENT_BYTES_MAX).read_to_end(&mut text).is_err() {
+                found.damaged.push((at, end));
+                at = end;
+                continue;
+            }
             let framing = Framing::recognise(&text, true).unwrap_or_default();
-            if read.is_err() || framing.whole_len(&text) != text.len() {
+            if framing.whole_len(&text) != text.len() {
                 return Ok(None);
             }
             let (first_ns, last_ns) = times_ns(framing, &text);
+            found.first.get_or_insert_with(|| (framing, first_time_ns(framing, &text)));
             found.frames.push(Frame { offset: at, first_ns, last_ns, lines: records_in(framing, &text) });
         } else {
             found.has_header |= bytes.get(8..).is_some_and(is_header);

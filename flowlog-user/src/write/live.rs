@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::encoder::Encoder;
 use super::folder::Folder;
+use super::pending::Pending;
 use crate::record::container::Frame;
 
 /// The file that grows.
@@ -37,8 +38,12 @@ pub(super) struct Book {
     pub(super) frame: Option<(Frame, Instant)>,
     /// Frames that have ended.
     pub(super) frames: Vec<Frame>,
-    /// Records in it.
+    /// Records in it, and the times of the first and the last (ns since the epoch).
     pub(super) records: u64,
+    pub(super) span_ns: Option<(i64, i64)>,
+    /// Lines in it about the log itself, and which of its lines these are, counted from 0; also of those on their way.
+    notices: u64,
+    notice_lines: Vec<u64>,
     /// Whether the last of the frames is open on the disk, after an error, and has to be closed before anything follows.
     pub(super) unsealed: bool,
     /// Bytes of their lines, and in how many writes they went.
@@ -147,6 +152,38 @@ impl Live {
 }
 
 impl Book {
+    /// Notes so many lines about the log itself, which come behind what is pending.
+    pub(super) fn add_notices(&mut self, count: u64, pending: &Pending) {
+        let at = self.lines() + pending.records + pending.notices;
+        self.notice_lines.extend(at..at + count);
+    }
+
+    /// What was pending is in the file.
+    pub(super) fn note_written(&mut self, pending: &Pending) {
+        self.records += pending.records;
+        self.notices += pending.notices;
+        if pending.records > 0 {
+            let (first, last) = self.span_ns.unwrap_or((pending.first_ns, pending.last_ns));
+            self.span_ns = Some((first.min(pending.first_ns), last.max(pending.last_ns)));
+        }
+    }
+
+    /// What was pending is not.
+    pub(super) fn put_back(&mut self) {
+        let lines = self.lines();
+        self.notice_lines.retain(|at| *at < lines);
+    }
+
+    /// Records and notices among the lines that a file begins with.
+    pub(super) fn of_lines(&self, lines: u64) -> (u64, u64) {
+        let notices = self.notice_lines.iter().filter(|at| **at < lines).count() as u64;
+        (lines.saturating_sub(notices).min(self.records), notices)
+    }
+
+    const fn lines(&self) -> u64 {
+        self.records + self.notices
+    }
+
     /// Notes lines that go into the open frame, which begins at `offset` if there is none.
     pub(super) fn add(&mut self, lines: u64, first_ns: i64, last_ns: i64, offset: u64, now: Instant) {
         let (frame, _) = self.frame.get_or_insert((Frame { offset, first_ns, last_ns, lines: 0 }, now));

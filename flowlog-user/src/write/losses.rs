@@ -10,6 +10,8 @@ pub enum Place {
     Queue,
     /// They could not be written.
     File,
+    /// They were written, and somebody else deleted the live file, or cut it short.
+    Written,
     /// Nobody has read them.
     Stdout,
     /// The task asks for no more a second.
@@ -20,14 +22,22 @@ pub enum Place {
     Kernel,
 }
 
-const PLACES: [Place; 6] =
-    [Place::Queue, Place::File, Place::Stdout, Place::RateLimit, Place::Restart, Place::Kernel];
+const PLACES: [Place; 7] = [
+    Place::Queue,
+    Place::File,
+    Place::Written,
+    Place::Stdout,
+    Place::RateLimit,
+    Place::Restart,
+    Place::Kernel,
+];
 
 impl Place {
     const fn name(self) -> &'static str {
         match self {
             Self::Queue => "queue",
             Self::File => "file",
+            Self::Written => "written file",
             Self::Stdout => "stdout",
             Self::RateLimit => "rate limit",
             Self::Restart => "restart",
@@ -42,6 +52,8 @@ pub(super) struct Losses {
     waiting: [Option<Loss>; PLACES.len()],
     /// In lines that are not written yet.
     going: [Option<Loss>; PLACES.len()],
+    /// In lines that the live file holds.
+    told: [Option<Loss>; PLACES.len()],
     said: [Option<Instant>; PLACES.len()],
     /// Other things to say, as messages of NODE_ERROR.
     texts: Vec<String>,
@@ -102,8 +114,22 @@ impl Losses {
 
     /// What was said is in the file.
     pub(super) fn written(&mut self) {
-        self.going = Default::default();
+        for (told, going) in self.told.iter_mut().zip(&mut self.going) {
+            join(Some(told), going.take());
+        }
         self.texts_going.clear();
+    }
+
+    /// What comes is for another file.
+    pub(super) fn begin_file(&mut self) {
+        self.told = Default::default();
+    }
+
+    /// The live file is gone with what it told: it is said again.
+    pub(super) fn tell_again(&mut self) {
+        for (waiting, told) in self.waiting.iter_mut().zip(&mut self.told) {
+            join(Some(waiting), told.take());
+        }
     }
 
     /// What was said did not reach the file; it is said again.

@@ -19,7 +19,7 @@ use crate::record::container::{
     FRAME_HEAD_BYTES_MAX, FRAME_MAGIC, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, TAIL_BYTES, block_head,
     frame_head, payload_len,
 };
-use crate::record::format::{Head, delimited_head};
+use crate::record::format::{Head, delimited_head, is_record};
 
 /// A block's size at most, as the format has it.
 const BLOCK_BYTES_MAX: usize = 128 << 10;
@@ -29,6 +29,8 @@ const CHECKSUM_BYTES: usize = 4;
 /// Content of an open frame that is decoded; none of ours holds more than a fraction of it.
 const CONTENT_BYTES_MAX: usize = 256 << 20;
 const OUTPUT_BYTES: usize = 256 << 10;
+/// Bytes that are read at a time where something is looked for from behind.
+const LOOK_BYTES: u64 = 64 << 10;
 /// Bytes of a file by which its kind of records is told.
 const HEAD_BYTES: usize = 64 << 10;
 
@@ -55,7 +57,8 @@ pub(super) fn mend_zstd(
 ) -> Result<(File, Mended), Error> {
     let failed = |error: io::Error| folder.io("mend", &names.live, error);
     let len = file.metadata().map_err(failed)?.len();
-    match end(&file, len).map_err(failed)? {
+    let (end, content) = examine(&file, len).map_err(failed)?;
+    match end {
         End::Finished => Ok((file, Mended::Nothing)),
         End::Foreign => Ok((file, Mended::Unreadable)),
         End::Whole(at) => {
@@ -66,9 +69,7 @@ pub(super) fn mend_zstd(
             Ok((file, mended))
         }
         End::Open { frame, head, blocks, is_over } => {
-            let Some(content) = content(&file, frame, head, blocks).map_err(failed)? else {
-                return Ok((file, Mended::Unreadable));
-            };
+            let Some(content) = content else { return Ok((file, Mended::Unreadable)) };
             if content.text.is_empty() {
                 file.set_len(frame).map_err(failed)?;
                 return Ok((file, Mended::Cut));
@@ -89,6 +90,56 @@ pub(super) fn mend_zstd(
             Ok((file, Mended::Cut))
         }
     }
+}
+
+/// What stands at a file's end, with what an open frame there holds; nothing of one that cannot be read.
+type Ending = (End, Option<Content>);
+
+/// Looks at a file's end. A power cut leaves zeros in place of what was not yet on the disk: where the file makes no sense
+/// with those at its end, it is taken as cut off where they begin.
+fn examine(file: &File, len: u64) -> io::Result<Ending> {
+    let as_it_is = with_content(file, end(file, len)?)?;
+    let makes_sense = match as_it_is {
+        (End::Finished, _) | (End::Open { .. }, Some(_)) => true,
+        // Zeros may stand in place of a last checksum.
+        (End::Whole(_) | End::Open { .. } | End::Foreign, _) => false,
+    };
+    if makes_sense || ready(file, len.saturating_sub(1), 1, len)? != [0] {
+        return Ok(as_it_is);
+    }
+    let cut = with_content(file, walk(file, 0, data_len(file, len)?)?)?;
+    Ok(match cut {
+        (End::Open { .. }, Some(_)) => cut,
+        (End::Whole(at), _) if at > 0 => cut,
+        _ => as_it_is,
+    })
+}
+
+fn with_content(file: &File, end: End) -> io::Result<Ending> {
+    let content = match &end {
+        End::Open { frame, head, blocks, .. } => content(file, *frame, *head, *blocks)?,
+        End::Finished | End::Whole(_) | End::Foreign => None,
+    };
+    Ok((end, content))
+}
+
+/// Where the zeros begin that stand at a file's end.
+pub(super) fn data_len(file: &File, len: u64) -> io::Result<u64> {
+    behind_last(file, len, |byte| byte != 0)
+}
+
+/// Behind the last byte that is of a kind, looked for from behind; 0 where there is none.
+fn behind_last(file: &File, len: u64, is_it: impl Fn(u8) -> bool) -> io::Result<u64> {
+    let mut at = len;
+    while at > 0 {
+        let from = at.saturating_sub(LOOK_BYTES);
+        let bytes = ready(file, from, usize::try_from(at - from).unwrap_or(0), len)?;
+        if let Some(found) = bytes.iter().rposition(|byte| is_it(*byte)) {
+            return Ok(from + found as u64 + 1);
+        }
+        at = from;
+    }
+    Ok(0)
 }
 
 /// What was done to a file's end.
@@ -157,7 +208,7 @@ pub(super) fn mend_plain(file: &File) -> io::Result<Mended> {
     let len = file.metadata()?.len();
     let head = ready(file, 0, HEAD_BYTES, len)?;
     let whole = match Framing::recognise(&head, head.len() as u64 == len) {
-        Some(Framing::Lines) if head.starts_with(b"{") => whole_lines(file, len)?,
+        Some(Framing::Lines) if head.starts_with(b"{") => behind_last(file, len, |byte| byte == b'\n')?,
         Some(Framing::Delimited) => whole_delimited(file, len)?,
         _ => 0,
     };
@@ -171,34 +222,25 @@ pub(super) fn mend_plain(file: &File) -> io::Result<Mended> {
     })
 }
 
-/// Where the last whole line ends, looked for from behind.
-fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
-    let mut buffer = vec![0; 64 << 10];
-    let mut at = len;
-    while at > 0 {
-        let piece = at.min(buffer.len() as u64);
-        let into = buffer.get_mut(..usize::try_from(piece).unwrap_or(0)).unwrap_or_default();
-        file.read_exact_at(into, at - piece)?;
-        if let Some(found) = into.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(at - piece + found as u64 + 1);
-        }
-        at -= piece;
-    }
-    Ok(0)
-}
-
-/// Where the last whole record ends, by their lengths.
+/// Where the last whole record ends, by their lengths. Of one with a zero at its end it is looked whether it is one.
 fn whole_delimited(file: &File, len: u64) -> io::Result<u64> {
-    let mut at = 0;
+    let (mut at, mut last) = (0, 0);
     while at < len {
         let Head::Record(prefix, length) = delimited_head(&ready(file, at, 3, len)?) else { break };
         let next = at + (prefix + length) as u64;
         if next > len {
             break;
         }
-        at = next;
+        (at, last) = (next, at);
     }
-    Ok(at)
+    let bytes = ready(file, last, usize::try_from(at - last).unwrap_or(0), len)?;
+    let is_whole = match delimited_head(&bytes) {
+        // Zeros behind it may begin within it.
+        _ if ready(file, at, 1, len)? == [0] => false,
+        Head::Record(prefix, _) => bytes.get(prefix..).is_some_and(is_record),
+        Head::Short | Head::None => false,
+    };
+    Ok(if bytes.last() != Some(&0) || is_whole { at } else { last })
 }
 
 /// A last record for a file that got none.

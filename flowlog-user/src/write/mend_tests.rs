@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The whole lines that zstd's decoder gives before it ends or stumbles.
-fn readable(bytes: &[u8]) -> String {
+pub(super) fn readable(bytes: &[u8]) -> String {
     let mut text = Vec::new();
     let mut piece = [0; 1 << 12];
     let mut decoder = zstd::stream::read::Decoder::new(bytes).unwrap();
@@ -68,12 +68,12 @@ fn restart(dir: &Path, bytes: &[u8], finished: bool) -> String {
     text
 }
 
-fn zstd_cat_all(path: &Path) -> String {
+pub(super) fn zstd_cat_all(path: &Path) -> String {
     String::from_utf8(zstd::decode_all(fs::File::open(path).unwrap()).unwrap()).unwrap()
 }
 
 /// In memory where that can be: thousands of syncs are no part of this.
-fn memory() -> tempfile::TempDir {
+pub(super) fn memory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
 

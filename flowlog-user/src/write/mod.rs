@@ -23,6 +23,7 @@ mod name;
 mod nothing;
 mod notice;
 mod owner;
+mod pending;
 mod period;
 mod pieces;
 mod pool;

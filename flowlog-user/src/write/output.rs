@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::super::backlog::Backlog;
 use super::super::encoder::Encoder;
-use super::super::live::{Book, Fate, Live};
+use super::super::live::{Fate, Live};
 use super::super::mend::{Seal, seal};
 use super::super::notice::{Loss, header};
 use super::super::{Compression, Error, OnFull, Sync};
@@ -67,8 +67,9 @@ impl Writer {
         let nothing = |writer: &Self| {
             writer.pending.waiting_bytes == 0 && (boundary == Boundary::Flush || writer.book.frame.is_none())
         };
-        // Who ends looks at the file in any case.
-        let looks = self.closing && self.live.as_ref().is_some_and(|live| live.bytes > 0);
+        // Who ends a file looks at it in any case.
+        let ends = self.closing || boundary == Boundary::FrameEnd;
+        let looks = ends && self.live.as_ref().is_some_and(|live| live.bytes > 0);
         if nothing(self) && !self.behind && !looks {
             return Ok(());
         }
@@ -149,7 +150,7 @@ impl Writer {
         self.written.records += pending.records;
         self.written.bytes += pending.bytes;
         self.written.notices += pending.notices;
-        self.book.records += pending.records;
+        self.book.note_written(&pending);
         self.book.text_bytes += pending.waiting_bytes;
         self.book.writes += 1;
         self.written_ever |= pending.waiting_bytes > 0;
@@ -274,54 +275,11 @@ impl Writer {
         ));
     }
 
-    /// Leaves a file that is not what was written, and begins a new one, into which goes what waits.
-    fn begin_anew(&mut self, fate: Fate) -> Result<(), Error> {
-        let what = match fate {
-            Fate::Deleted => "deleted",
-            Fate::Moved => "moved or replaced",
-            Fate::Changed | Fate::Intact => "changed",
-        };
-        let path = self.folder.path.join(&self.names.live);
-        let error = Error::Tampered { task: self.spec.task.clone(), path, what };
-        tracing::warn!(%error, records = self.book.records, "somebody else works on the task's files");
-        let fate_of_records = if fate == Fate::Deleted { " are gone with it" } else { " were written to it" };
-        self.losses.say(format!("{error}; {} records{fate_of_records}", self.book.records));
-        match fate {
-            Fate::Moved => {
-                self.write_index();
-                self.forget(&error.to_string());
-            }
-            Fate::Deleted => self.forget(&error.to_string()),
-            Fate::Changed | Fate::Intact => {
-                // It is not known what stands where, so it gets no index.
-                self.put_back(&error.to_string());
-                self.book.frames.clear();
-                self.book.unsealed = false;
-                if let Err(error) = self.finish_live(false) {
-                    tracing::warn!(%error, "the file keeps its live name for now");
-                }
-            }
-        }
-        if self.live.is_none() {
-            self.begin()?;
-        }
-        self.say_losses(Instant::now(), true)
-    }
-
-    /// Lets go of a live file that has gone elsewhere.
-    fn forget(&mut self, reason: &str) {
-        self.put_back(reason);
-        if let Some(live) = &mut self.live {
-            live.release();
-        }
-        self.live = None;
-        self.book = Book::default();
-    }
-
     /// Empties the encoder: what it holds waits, to be encoded anew. Only what could not be kept is lost.
-    fn put_back(&mut self, reason: &str) {
+    pub(super) fn put_back(&mut self, reason: &str) {
         let Pending { records, first_ns, last_ns, .. } = std::mem::take(&mut self.pending);
         self.losses.put_back();
+        self.book.put_back();
         self.left_said = false;
         self.encoder.reset();
         if !self.behind {

@@ -8,7 +8,7 @@ use rustix::fs::fsync;
 use super::finish::{Successor, finish};
 use super::folder::Folder;
 use super::frames::frames;
-use super::mend::{Mended, frame, last_record, mend_plain, mend_zstd};
+use super::mend::{Mended, data_len, frame, last_record, mend_plain, mend_zstd};
 use super::name::Names;
 use super::notice::{Notices, header};
 use super::owner::Ids;
@@ -26,8 +26,8 @@ pub struct Salvaged {
     pub records: u64,
     /// It cannot be read to its end.
     pub damaged: bool,
-    /// What was done, in words.
-    pub what: &'static str,
+    /// What was done, and what is missing, in words.
+    pub what: String,
     /// Since when what was not written is missing (ns since the Unix epoch), where the file itself does not say so.
     pub untold_ns: Option<i64>,
 }
@@ -56,12 +56,17 @@ pub(super) fn salvage(
         (spare, Mended::Unreadable)
     });
     let content = inspect(&mut file, spec).map_err(failed("read"))?;
-    // Whole as it was, so that nothing is added to it.
-    let mut untold_ns = (mended == Mended::Nothing).then_some(at_ns);
+    let mut untold_ns = match mended {
+        // Whole as it was, so that nothing is added to it.
+        Mended::Nothing => Some(at_ns),
+        // Nor to what is no file of the task's; of that there is nothing to tell.
+        Mended::Unreadable => is_left(folder, &file, &content).map_err(failed("read"))?.then_some(at_ns),
+        Mended::Open | Mended::Cut => (content.records == 0).then_some(at_ns),
+    };
     // Records of one kind only: the file may have been begun in another format.
     let same = content.framing == Some(spec.format.framing());
     if matches!(mended, Mended::Open | Mended::Cut) && content.records > 0 && same {
-        let record = last_record(notices, why, at_ns);
+        let record = last_record(notices, &[why, &content.missing()].concat(), at_ns);
         if let Err(error) = say(&file, (spec, notices), &record, at_ns) {
             tracing::warn!(task = spec.task, %error, "the file gets no last line");
             untold_ns = Some(at_ns);
@@ -74,17 +79,37 @@ pub(super) fn salvage(
     let at = (content.first_ns.unwrap_or(at_ns), Successor::None);
     let name = finish(folder, names, spec, owner, &mut file, at)?.name;
     let damaged = content.damaged || mended == Mended::Unreadable;
-    let what = match mended {
-        Mended::Nothing => "it was whole, and has its finished name now",
-        Mended::Open => "its end was missing; it is whole now, and its last record says what is missing",
-        Mended::Cut => {
-            "half a write at its end was cut off; it is whole now, and its last record says what is missing"
-        }
+    let what = said(mended, &content, spec.compression);
+    Ok(Salvaged { path: folder.path.join(name), records: content.records, damaged, what, untold_ns })
+}
+
+/// What was done to a file, and what is missing of it.
+fn said(mended: Mended, content: &Content, compression: Compression) -> String {
+    let done = match mended {
+        Mended::Nothing => "it was finished, and has its finished name now",
+        Mended::Open => "its end was missing",
+        Mended::Cut => "half a write at its end was cut off",
         Mended::Unreadable => {
-            "it is no file that flowlog has written, or is damaged; it was put aside as it was"
+            return "it is no file that flowlog has written, or is damaged; it was put aside as it was"
+                .into();
         }
     };
-    Ok(Salvaged { path: folder.path.join(name), records: content.records, damaged, what, untold_ns })
+    let whole = match (mended, content.records) {
+        (Mended::Nothing, _) => "",
+        (_, 0) => "; nothing in it can be read, and the next file says so",
+        _ if content.damaged => "; its last record says what is missing",
+        _ if matches!(compression, Compression::Zstd { .. }) => {
+            "; it is whole now, and its last record says what is missing"
+        }
+        // Nothing vouches for plain lines.
+        _ => "; it ends with a whole record now, and its last record says what is missing",
+    };
+    [done, whole, &content.missing()].concat()
+}
+
+/// Whether what cannot be mended is, for all that is known, what an earlier process of the task left.
+fn is_left(folder: &Folder, file: &File, content: &Content) -> io::Result<bool> {
+    Ok(content.records > 0 || folder.is_signed(file) || data_len(file, file.metadata()?.len())? == 0)
 }
 
 /// Appends a record and, with zstd, what else a finished file has; where there is no room for that, the record alone, or
@@ -99,7 +124,7 @@ fn say(file: &File, (spec, notices): (&Spec, &Notices), record: &[u8], at_ns: i6
         return append(record);
     }
     let record = frame(record)?;
-    let whole = frames(file)?.map(|mut found| {
+    let whole = frames(file)?.filter(|found| found.damaged.is_empty()).map(|mut found| {
         let header = if found.has_header { Vec::new() } else { header(spec, notices) };
         let offset = before + header.len() as u64;
         found.frames.push(Frame { offset, first_ns: at_ns, last_ns: at_ns, lines: 1 });
@@ -118,14 +143,62 @@ struct Content {
     damaged: bool,
     first_ns: Option<i64>,
     framing: Option<Framing>,
+    /// Frames that cannot be read.
+    frames: Vec<(u64, u64)>,
+    /// Lines that are no records.
+    no_records: u64,
+}
+
+/// Damaged frames that are named; of more their number is told.
+const NAMED_MAX: usize = 3;
+
+impl Content {
+    /// What is missing before the end, to be added to a sentence.
+    fn missing(&self) -> String {
+        let mut text = String::new();
+        if !self.frames.is_empty() {
+            let named = self.frames.iter().take(NAMED_MAX).map(|(from, to)| format!("{from} to {to}"));
+            let more = match self.frames.len().saturating_sub(NAMED_MAX) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let places = named.collect::<Vec<_>>().join(", ");
+            text = format!(
+                "; before that it is damaged: the records of the frames at bytes {places}{more} are missing"
+            );
+        }
+        if self.no_records > 0 {
+            text.push_str(&format!("; before that it is damaged: {} lines are no records", self.no_records));
+        }
+        text
+    }
 }
 
 fn inspect(file: &mut File, spec: &Spec) -> io::Result<Content> {
     file.rewind()?;
     match spec.compression {
-        Compression::Zstd { .. } => Ok(count(&mut zstd::stream::read::Decoder::new(&*file)?)),
+        Compression::Zstd { .. } => match frames(file)? {
+            Some(found) if !found.damaged.is_empty() => Ok(Content {
+                records: found.frames.iter().map(|frame| frame.lines).sum(),
+                damaged: true,
+                first_ns: found.first.and_then(|(_, ns)| ns),
+                framing: found.first.map(|(framing, _)| framing),
+                frames: found.damaged,
+                no_records: 0,
+            }),
+            _ => Ok(count(&mut zstd::stream::read::Decoder::new(&*file)?)),
+        },
         Compression::Gzip { .. } | Compression::None => Ok(count(file)),
     }
+}
+
+/// How many whole records can still be read of a file that others have changed, up to the first damage.
+pub(super) fn records_left(file: &File, spec: &Spec) -> io::Result<u64> {
+    let mut file = file.try_clone()?;
+    if file.metadata()?.len() == 0 {
+        return Ok(0);
+    }
+    inspect(&mut file, spec).map(|content| content.records)
 }
 
 /// Counts whole records up to the end or the first damage. Which kind they are, the file itself says: an earlier process
@@ -155,7 +228,7 @@ fn count(from: &mut dyn Read) -> Content {
         }
     }
     content.framing = framing;
-    content.damaged |= !text.is_empty();
+    content.damaged |= !text.is_empty() || content.no_records > 0;
     content
 }
 
@@ -164,6 +237,14 @@ pub(super) fn records_in(framing: Framing, text: &[u8]) -> u64 {
     let mut content = Content::default();
     whole_records(framing, text, &mut content);
     content.records
+}
+
+/// The `time` of the first record.
+pub(super) fn first_time_ns(framing: Framing, text: &[u8]) -> Option<i64> {
+    let first = framing.first_len(text).and_then(|len| text.get(..len)).unwrap_or_default();
+    let mut content = Content::default();
+    whole_records(framing, first, &mut content);
+    content.first_ns
 }
 
 /// Counts the whole records at the beginning, and says where they end.
@@ -187,10 +268,21 @@ fn whole_records(framing: Framing, text: &[u8], content: &mut Content) -> usize 
                 Framing::Delimited => delimited_time_ns(record),
             };
         }
-        content.records += 1;
+        // Holes in a file read as zeros.
+        if framing == Framing::Lines && !is_line(rest.get(..end).unwrap_or_default()) {
+            content.no_records += 1;
+        } else {
+            content.records += 1;
+        }
         taken += end;
     }
     taken
+}
+
+/// Whether a line may be a record: control characters stand escaped in JSON.
+fn is_line(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.starts_with(b"{") && line.ends_with(b"}") && line.iter().all(|byte| *byte >= b' ')
 }
 
 fn time_ns(line: &[u8]) -> Option<i64> {

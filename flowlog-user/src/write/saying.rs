@@ -21,6 +21,7 @@ impl Writer {
         // As of when it was gone: from there on records are missing.
         let line = self.notices.status("NODE_GONE", &message, since_ns);
         self.begin_records(wall_ns(), now);
+        self.book.add_notices(1, &self.pending);
         self.pending.notices += 1;
         self.take(&line.into(), 1, (since_ns, since_ns), now)
     }
@@ -59,6 +60,7 @@ impl Writer {
         now: Instant,
     ) -> Result<(), Error> {
         self.begin_records(now_ns, now);
+        self.book.add_notices(count, &self.pending);
         self.pending.notices += count;
         self.take(&lines.into(), count, (now_ns, now_ns), now)
     }

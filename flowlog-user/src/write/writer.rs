@@ -16,6 +16,7 @@ use super::losses::{Losses, Place};
 use super::name::Names;
 use super::notice::{Loss, Notices};
 use super::owner::Ids;
+use super::pending::Pending;
 use super::pieces::pieces;
 use super::salvage::{Salvaged, modified_ns, salvage};
 use super::waiting::Waiting;
@@ -35,6 +36,8 @@ mod ending;
 mod output;
 #[path = "saying.rs"]
 mod saying;
+#[path = "tampered.rs"]
+mod tampered;
 
 /// Encoded records, whole ones.
 #[derive(Clone, Debug)]
@@ -64,6 +67,8 @@ pub struct Written {
     pub disk_bytes: u64,
     /// Records that could not be written.
     pub lost: u64,
+    /// Records that were written, counted as such, and are gone with a live file that somebody else deleted or cut short.
+    pub gone: u64,
     /// Files finished under their final name.
     pub rotations: u64,
     /// Lines about the log itself, beside the records.
@@ -132,19 +137,6 @@ pub struct Writer {
     spending: bool,
     /// What it has finished.
     files: Files,
-}
-
-/// Lines taken and not yet written.
-#[derive(Default)]
-struct Pending {
-    records: u64,
-    bytes: u64,
-    notices: u64,
-    /// Bytes of all lines, notices included.
-    waiting_bytes: u64,
-    first_ns: i64,
-    last_ns: i64,
-    since: Option<Instant>,
 }
 
 /// Why nothing is written.
@@ -488,3 +480,11 @@ mod retention_tests;
 #[cfg(test)]
 #[path = "ending_tests.rs"]
 mod ending_tests;
+
+#[cfg(test)]
+#[path = "tampered_tests.rs"]
+mod tampered_tests;
+
+#[cfg(test)]
+#[path = "damage_tests.rs"]
+mod damage_tests;
