@@ -175,7 +175,9 @@ fn a_replay_names_all_its_files_and_what_was_deleted() -> Result<()> {
     }
     ensure!(said.matches(".log\n").count() == there.len(), "a file is named that is not there: {said}");
     ensure!(
-        said.contains("older files of task t were deleted") && !said.contains("files of task u"),
+        said.contains("files of task t were deleted")
+            && said.contains("onEnd)")
+            && !said.contains("files of task u"),
         "{said}"
     );
     let said: serde_json::Value = serde_json::from_slice(&run("json")?.stdout)?;

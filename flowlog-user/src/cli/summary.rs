@@ -199,8 +199,8 @@ fn files(text: &mut String, finished: &[Finished]) {
         if *removed > 0 {
             let _ = writeln!(
                 text,
-                "{} older files of task {} were deleted, as its limits ask (fileMaxSizeMb, fileMaxBackups, fileMaxTotalMb, \
-                 fileMaxAge, fileMinFreePercent, onFull)",
+                "{} files of task {} were deleted, as its keys ask (fileMaxSizeMb, fileMaxBackups, fileMaxTotalMb, \
+                 fileMaxAge, fileMinFreePercent, onFull, onEnd)",
                 count(*removed),
                 task.name
             );

@@ -6,9 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use flowlog_user::read;
+use flowlog_user::read::{self, Checked, Verdict};
 
 use super::Format;
+
+const PARTS: &str = ": each part is as it was written; that parts are missing would not show";
+const LINES: &str = ": each line was looked at; that lines are missing or altered would not show";
 
 /// Arguments of `flowlog verify`.
 #[derive(Args, Debug)]
@@ -21,7 +24,7 @@ pub(crate) struct VerifyArgs {
     output: Format,
 }
 
-/// Checks whole files; the exit code is 1 when anything is wrong with one of them.
+/// Checks whole files; the exit code is 1 when anything is wrong with one of them, as far as that would show.
 ///
 /// # Errors
 /// When a path cannot be read or stdout cannot be written.
@@ -32,29 +35,51 @@ pub(crate) fn verify(arguments: &VerifyArgs) -> anyhow::Result<ExitCode> {
     }
     let mut out = stdout().lock();
     for verdict in &verdicts {
-        let whole = verdict.damage.is_empty();
         if arguments.output == Format::Json {
-            let damage: Vec<_> = verdict
-                .damage
-                .iter()
-                .map(|damage| serde_json::json!({ "from": damage.offset, "to": damage.end, "what": damage.what }))
-                .collect();
-            let json = serde_json::json!({ "file": verdict.path, "whole": whole, "live": verdict.live,
-                "lines": verdict.lines, "indexed": verdict.indexed, "damage": damage });
-            writeln!(out, "{json}")?;
+            writeln!(out, "{}", json(verdict))?;
             continue;
         }
-        let index = if verdict.indexed { "index agrees" } else { "no index" };
-        let state = match (whole, verdict.live) {
-            (false, _) => "damaged",
-            (true, true) => "whole so far",
-            (true, false) => "whole",
-        };
-        writeln!(out, "{}: {state}, {} lines, {index}", verdict.path.display(), verdict.lines)?;
+        writeln!(out, "{}: {}", verdict.path.display(), text(verdict))?;
         for damage in &verdict.damage {
             writeln!(out, "  {damage}")?;
         }
     }
-    let whole = verdicts.iter().all(|verdict| verdict.damage.is_empty());
-    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let undamaged = verdicts.iter().all(|verdict| verdict.damage.is_empty());
+    Ok(if undamaged { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Of a file that cannot tell, nothing is said to be whole.
+fn text(verdict: &Verdict) -> String {
+    let (state, what) = match (verdict.damage.is_empty(), verdict.live, verdict.checked) {
+        (false, ..) => ("damaged", ""),
+        (true, true, Checked::Lines) => ("no damage found so far", LINES),
+        (true, true, _) => ("whole so far", ""),
+        (true, false, Checked::Whole) => ("whole", ""),
+        (true, false, Checked::Parts) => ("no damage found", PARTS),
+        (true, false, Checked::Lines) => ("no damage found", LINES),
+    };
+    let by = match (verdict.indexed, verdict.checked) {
+        (true, _) => "index agrees",
+        (false, Checked::Whole) => "checksum agrees",
+        (false, Checked::Parts) => "no index",
+        (false, Checked::Lines) => "no checksum",
+    };
+    format!("{state}, {} lines, {by}{what}", verdict.lines)
+}
+
+fn json(verdict: &Verdict) -> serde_json::Value {
+    let damage: Vec<_> = verdict
+        .damage
+        .iter()
+        .map(|damage| serde_json::json!({ "from": damage.offset, "to": damage.end, "what": damage.what }))
+        .collect();
+    // Neither true nor false where the file cannot tell.
+    let whole = match (damage.is_empty(), verdict.checked) {
+        (false, _) => Some(false),
+        (true, Checked::Whole) => Some(true),
+        (true, Checked::Parts) if verdict.live => Some(true),
+        (true, Checked::Parts | Checked::Lines) => None,
+    };
+    serde_json::json!({ "file": verdict.path, "whole": whole, "live": verdict.live, "lines": verdict.lines,
+        "indexed": verdict.indexed, "checked": verdict.checked.name(), "damage": damage })
 }

@@ -38,6 +38,8 @@ pub(super) struct Frames {
     pub(super) has_header: bool,
     /// The first frame is one as `zstd FILE` makes them.
     pub(super) is_foreign: bool,
+    /// Every frame so far says that a checksum stands at its end.
+    pub(super) have_checksums: bool,
     /// Text of a frame that has not ended.
     held: Vec<u8>,
     /// The decoder may have more text without reading on.
@@ -75,6 +77,7 @@ impl Frames {
             text_frame: 0,
             has_header: false,
             is_foreign: false,
+            have_checksums: true,
             held: Vec::new(),
             holds_text: false,
             header_is_bad: false,
@@ -136,6 +139,8 @@ impl Frames {
         }
         if head.starts_with(&FRAME_MAGIC) {
             let is_sized = is_sized(head);
+            // The descriptor's third bit.
+            self.have_checksums &= head.get(FRAME_MAGIC.len()).is_some_and(|byte| byte & 0b100 != 0);
             self.decoder.reinit()?;
             self.state = State::Inside(start);
             self.indexed = false;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::cat::{Request, ToLine};
-use super::content::Reading;
+use super::content::{Reading, Suffix};
 use super::input::Input;
 use super::lines::{Lines, Step};
 use super::sources::{Identity, Position, Source, identity};
@@ -53,7 +53,12 @@ impl Group {
             files: VecDeque::new(),
             live: VecDeque::new(),
             current: None,
-            how: Reading { range: request.range, growing: true, named: false, doubtful: request.doubtful },
+            how: Reading {
+                range: request.range,
+                growing: true,
+                doubtful: request.doubtful,
+                ..Reading::default()
+            },
             follow,
             given: HashMap::new(),
             place: None,
@@ -170,7 +175,8 @@ impl Group {
             match File::open(&source.path) {
                 Ok(file) => {
                     // What is no live file is one that has a finished one's name.
-                    let how = Reading { growing: false, named: true, ..self.how };
+                    let says = Suffix::of(&source.path);
+                    let how = Reading { growing: false, named: true, says, ..self.how };
                     let lines = Lines::new(Input::file(file), how);
                     return Ok(Some((source, lines)));
                 }
@@ -182,7 +188,8 @@ impl Group {
             }
         }
         Ok(self.live.pop_front().map(|(source, file)| {
-            let lines = Lines::new(Input::file(file), self.how);
+            let says = Suffix::of(&source.path);
+            let lines = Lines::new(Input::file(file), Reading { says, ..self.how });
             (source, lines)
         }))
     }

@@ -1,6 +1,6 @@
 use std::io;
 
-use super::content::{Content, Piece, Reading};
+use super::content::{Content, Piece, Reading, Vouched};
 use super::input::Input;
 use crate::record::Framing;
 use crate::record::container::{CRASHED, Index, LEFT};
@@ -10,6 +10,7 @@ use crate::record::format::{Head, RECORD_BYTES_MAX as LINE_BYTES_MAX, delimited_
 const NOTICE_BYTES: usize = 1 << 10;
 const NO_INDEX: &str =
     "the file has no whole index at its end: it was cut off or damaged there, and records may be missing";
+const NO_HEADER: &str = "the file's header is gone, which tells of task, node and definition";
 
 /// What a file gives next.
 pub(super) enum Step {
@@ -50,6 +51,10 @@ pub(super) struct Lines {
     counts: Vec<(u64, u64)>,
     /// Something of them was damaged.
     hurt: bool,
+    /// Where the gzip member begins that was read last, and how many records came before it.
+    member: Option<(u64, u64)>,
+    /// What vouches for all that was read.
+    pub(super) vouched: Option<Vouched>,
     /// The last index agreed with them.
     pub(super) index_agrees: bool,
 }
@@ -72,6 +77,8 @@ impl Lines {
             line_at: 0,
             counts: Vec::new(),
             hurt: false,
+            member: None,
+            vouched: None,
             index_agrees: false,
         }
     }
@@ -239,6 +246,13 @@ impl Lines {
         match result {
             Ok(Piece::Text) => {
                 self.frame = self.content.place();
+                let vouched = self.content.vouched();
+                self.vouched = Some(self.vouched.map_or(vouched, |before| before.min(vouched)));
+                if let Some(start) = self.content.member()
+                    && self.member.is_none_or(|(known, _)| known != start)
+                {
+                    self.member = Some((start, self.number));
+                }
                 None
             }
             Ok(Piece::End) if self.how.growing => Some(Step::End),
@@ -249,7 +263,7 @@ impl Lines {
                 self.text.clear();
                 self.ended = !more;
                 self.hurt = true;
-                Some(Step::Damage(from, to, what.into()))
+                Some(Step::Damage(from, to, [what, &self.doubtful()].concat()))
             }
             Err(error) => {
                 self.ended = true;
@@ -257,6 +271,21 @@ impl Lines {
                 Some(Step::Damage(place, place, unreadable(&error)))
             }
         }
+    }
+
+    /// Which records came of a gzip member that is damaged: they were given out before its checksum was seen.
+    fn doubtful(&self) -> String {
+        let Some((_, before)) = self.member.filter(|(start, _)| self.content.member() == Some(*start)) else {
+            return String::new();
+        };
+        if before == self.number {
+            return "; no record of it was read".into();
+        }
+        format!(
+            "; records {} to {} of the file come of it, and any of them may be altered",
+            before + 1,
+            self.number
+        )
     }
 
     /// The file ends here. What its last line lacks is a newline at most, or half of it.
@@ -297,6 +326,9 @@ impl Lines {
         let base = if self.how.named { 0 } else { counts.first().map_or(0, |(offset, _)| *offset) };
         let told = index.frames.iter().map(|frame| (frame.offset.saturating_add(base), frame.lines));
         self.index_agrees = told.eq(counts.iter().copied());
+        if self.index_agrees && self.how.named && self.content.lacks_header() {
+            return Some(Step::Damage(at, at, NO_HEADER.into()));
+        }
         let told: u64 = index.frames.iter().map(|frame| frame.lines).sum();
         let read: u64 = counts.iter().map(|(_, count)| count).sum();
         if self.index_agrees || (hurt && told == read && index.frames.len() == counts.len()) {

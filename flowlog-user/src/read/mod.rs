@@ -47,12 +47,14 @@ pub use range::TimeRange;
 pub use sieve::{Look, Sieve};
 pub use stats::Stats;
 pub use style::{Style, TimeFormat};
-pub use verify::{Verdict, verify};
+pub use verify::{Checked, Verdict, verify};
 
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+mod vouched_tests;
 #[cfg(test)]
 mod whole_tests;

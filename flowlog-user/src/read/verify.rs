@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use super::content::Reading;
+use super::content::{Reading, Suffix, Vouched};
 use super::frames::index;
 use super::group::STILL;
 use super::input::Input;
@@ -15,6 +15,29 @@ use crate::record::container::FRAME_MAGIC;
 /// How often a folder is looked at whose files get other names meanwhile.
 const LOOKS: usize = 4;
 
+/// How far a file could be checked: what it would not show is not damage that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// All of it, by checksums and an index, or by one checksum of the whole.
+    Whole,
+    /// Its parts, by their checksums: that parts are missing would not show.
+    Parts,
+    /// Its lines, each for itself: that some are missing or altered would not show.
+    Lines,
+}
+
+impl Checked {
+    /// A name for programs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Parts => "parts",
+            Self::Lines => "lines",
+        }
+    }
+}
+
 /// What became of one file's check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -24,6 +47,8 @@ pub struct Verdict {
     pub lines: u64,
     /// Whether an index was found and agrees.
     pub indexed: bool,
+    /// What could be checked.
+    pub checked: Checked,
     /// It is being written: an end in the midst of things is expected.
     pub live: bool,
     /// Everything that is wrong.
@@ -72,9 +97,16 @@ fn verdict(source: &Source) -> Result<Verdict, Error> {
     let zstd = input.ready_for(FRAME_MAGIC.len()).map_err(failed)?.starts_with(&FRAME_MAGIC);
     // With an index it is finished, whatever its name.
     let growing = live && !(zstd && index(&mut input).map_err(failed)?.is_some());
-    let how = Reading { growing, named: !live && !stdin, ..Reading::default() };
-    let mut verdict =
-        Verdict { path: source.path.clone(), lines: 0, indexed: false, live, damage: Vec::new() };
+    let says = if stdin { Suffix::None } else { Suffix::of(&source.path) };
+    let how = Reading { growing, named: !live && !stdin, says, ..Reading::default() };
+    let mut verdict = Verdict {
+        path: source.path.clone(),
+        lines: 0,
+        indexed: false,
+        checked: Checked::Lines,
+        live,
+        damage: Vec::new(),
+    };
     let ended = read(&mut verdict, Lines::new(input, how));
     if let Some(at) = ended.filter(|_| live && source.is_still()) {
         verdict.note(at, at, STILL.into());
@@ -100,6 +132,13 @@ fn read(verdict: &mut Verdict, mut lines: Lines) -> Option<u64> {
         }
     }
     verdict.indexed = lines.index_agrees;
+    verdict.checked = match lines.vouched {
+        Some(Vouched::Nothing) => Checked::Lines,
+        Some(Vouched::Parts) if !lines.index_agrees => Checked::Parts,
+        Some(Vouched::Parts | Vouched::Whole) => Checked::Whole,
+        // Nothing was read: of a finished file that is damage, and a live one may be empty.
+        None => Checked::Parts,
+    };
     lines.is_amid().then(|| lines.frame())
 }
 

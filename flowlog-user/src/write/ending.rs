@@ -149,7 +149,6 @@ impl Writer {
         self.losses.begin_file();
         // Names sort as the files were written, also when times do not.
         let first_ns = book.first.map_or(0, |(ns, _)| ns).max(self.named_ns);
-        self.named_ns = first_ns;
         let before = self.names.live.clone();
         let mut names = self.names.clone();
         std::mem::swap(&mut names, &mut self.names);
@@ -168,6 +167,7 @@ impl Writer {
         if matches!(self.spec.compression, Compression::Gzip { .. }) {
             self.written.disk_bytes += self.folder.size(&finished.name).unwrap_or(0);
         }
+        self.named_ns = first_ns.max(self.names.behind(&finished.name));
         self.note_finished(self.folder.path.join(&finished.name));
         self.backlog.note_own(&self.folder, &finished.name);
         self.backlog.scan(&self.folder, &self.names)?;

@@ -3,13 +3,12 @@ use std::fs::File;
 use rustix::io::Errno;
 
 use super::folder::Folder;
-use super::name::Names;
+use super::name::{MILLISECOND_NS, Names};
 use super::owner::Ids;
 use super::{Compression, Error, Spec, gzip};
 
 /// Names that are tried: one that others have taken is passed over.
 const TRIES_MAX: u32 = 10_000;
-const MILLISECOND_NS: i64 = 1_000_000;
 
 /// Whether another file is to take the finished one's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -102,6 +102,13 @@ impl Names {
         stamps.filter_map(unstamp).max()
     }
 
+    /// The earliest time by which a file is named that sorts behind this one, also where this one is deleted; ns since the
+    /// Unix epoch.
+    pub(super) fn behind(&self, name: &str) -> i64 {
+        let stamp = self.parse(name).and_then(|(stamp, _)| unstamp(stamp));
+        stamp.map_or(i64::MIN, |ns| ns.saturating_add(MILLISECOND_NS))
+    }
+
     /// Time stamp and number of one of this task's finished files; `None` for every other file.
     pub(super) fn parse<'a>(&self, name: &'a str) -> Option<(&'a str, u32)> {
         let rest = self.behind_stem(name)?.strip_prefix('-')?;
@@ -136,6 +143,8 @@ fn fits(text: &str, shape: &[u8]) -> bool {
 const DATE: &str = "{date}";
 /// The shape of a day.
 const DAY: &[u8; 10] = b"0000-00-00";
+/// Names tell files a millisecond apart.
+pub(super) const MILLISECOND_NS: i64 = 1_000_000;
 /// The shape of a time stamp; `0` stands for a digit.
 const STAMP: &[u8; 20] = b"00000000T000000.000Z";
 

@@ -36,6 +36,8 @@ impl Writer {
         if let Some(salvaged) = salvaged {
             let path = salvaged.path.display();
             tracing::warn!(%path, records = salvaged.records, "kept what an error left behind");
+            let name = salvaged.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            self.named_ns = self.named_ns.max(self.names.behind(&name));
             self.note_finished(salvaged.path);
         }
         self.live = Some(live);

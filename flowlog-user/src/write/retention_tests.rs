@@ -220,3 +220,28 @@ fn what_gzip_makes_of_a_file_is_what_counts_as_on_disk() {
     assert_eq!(written.disk_bytes, fs::metadata(path).unwrap().len());
     assert!(written.bytes > 3 * written.disk_bytes / 2);
 }
+
+/// Records of one moment, as a replay may have them, and so little space that each file goes as soon as it is finished,
+/// also one that was left: no name comes again, and they sort as they were written.
+#[test]
+fn a_name_is_not_given_again_when_its_file_is_gone() {
+    for compression in [ZSTD, Compression::Gzip { level: 6 }, Compression::None] {
+        let dir = tempfile::tempdir().unwrap();
+        let spec = Spec { total_bytes_max: 1, ..spec(dir.path(), compression) };
+        let at_once = || Chunk { first_ns: 0, last_ns: 0, seen_from_ns: 0, ..chunk(0..3) };
+        let (mut writer, _) = open(&spec, dir.path());
+        writer.append(&at_once()).unwrap();
+        writer.tick(later(FLUSH_MS)).unwrap();
+        drop(writer); // Killed.
+        let (mut writer, salvaged) = open(&spec, dir.path());
+        let mut given = vec![salvaged.unwrap().path];
+        for _ in 0..5 {
+            writer.append(&Chunk { first_ns: 1_796_069_666_000_000_000, ..at_once() }).unwrap();
+            writer.tick(later(FLUSH_MS)).unwrap();
+            writer.rotate().unwrap();
+            given.extend(writer.take_files().paths);
+        }
+        assert!(given.len() == 6 && given.is_sorted_by(|a, b| a < b), "{given:?}");
+        assert!(given.iter().all(|path| !path.exists()), "{given:?}");
+    }
+}

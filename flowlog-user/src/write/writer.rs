@@ -122,7 +122,7 @@ pub struct Writer {
     written_ever: bool,
     backlog: Backlog,
     aged: Instant,
-    /// What the last finished file was named by.
+    /// By what the next finished file is named at the earliest: a name is not given twice, also where its file is gone.
     named_ns: i64,
     /// Since when an earlier process had written nothing to the live file that it left (ns since the epoch), until that
     /// is said.
@@ -194,6 +194,8 @@ impl Writer {
             backlog.find(&folder, &names, &all);
         }
         backlog.make_room(&folder, 0, spec.total_bytes_max);
+        let left = salvaged.as_ref().and_then(|salvaged| salvaged.path.file_name()?.to_str());
+        let named_ns = left.map_or(newest_ns, |name| newest_ns.max(names.behind(name)));
         let now = Instant::now();
         let mut writer = Self {
             spec: spec.clone(),
@@ -213,7 +215,7 @@ impl Writer {
             written_ever: false,
             backlog,
             aged: now,
-            named_ns: newest_ns,
+            named_ns,
             left_ns,
             left_said: false,
             gone: None,
