@@ -31,8 +31,8 @@ pub(crate) const BENCH: Bench = Bench {
 
 /// Records of a round: more than the processor remembers branches for.
 const RECORDS: usize = 100_000;
-/// Records of a batch of the daemon.
-const BATCH: usize = 1024;
+/// Records that the daemon shows the tasks at a time.
+pub(crate) const BATCH: usize = 1024;
 /// Records of a round of plain evaluation of a thousand tasks, which takes a thousand times as long.
 const RECORDS_PLAIN: usize = 500;
 /// Of a million pairs of task and record, how many match (ten thousand are asked for).

@@ -187,7 +187,7 @@ fn compare(seed: u64, tasks: usize, flows: usize) -> anyhow::Result<usize> {
 
 #[test]
 fn many_tasks_as_one_take_what_each_alone_takes() -> anyhow::Result<()> {
-    let long = std::env::var_os("FLOWLOG_TEST_LONG").is_some();
+    let long = flowlog_tests::guest::long();
     let seeds = if long { 400 } else { 10 };
     let mut pairs = 0;
     for seed in 0..seeds {

@@ -27,7 +27,8 @@ impl Few {
     ) -> Self {
         let mut all = Self::default();
         let (mut source, mut destination) = (Vec::new(), Vec::new());
-        for (bit, checks) in (0..).map(|at| 1_u64 << at).zip(filters) {
+        for (at, checks) in filters.iter().take(Self::MAX).enumerate() {
+            let bit = 1_u64 << at;
             for check in *checks {
                 match check {
                     Check::Source(one) => only(&mut source, divisions, bit, &[*one]),
@@ -189,5 +190,65 @@ impl PortWords {
 
     const fn bytes(&self) -> usize {
         self.page_of.capacity() * size_of::<u16>() + self.pages.capacity() * size_of::<[u64; 64]>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The divisions and the ports of a filter.
+    type Asked = (Vec<Divisions>, Vec<u16>);
+
+    /// Every word is what each filter says of the division or port by itself, however many words are distinct.
+    #[test]
+    fn words_are_what_each_filter_says() {
+        const DIVISIONS: u32 = 3000;
+        let mut seed = 7_u64;
+        let mut below = move |end: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            u32::try_from((seed >> 33) % end).unwrap()
+        };
+        for filters in [1_usize, 3, 64] {
+            let (mut addresses, mut sets) = (Lists::default(), Vec::new());
+            let mut asked: Vec<Asked> = Vec::new();
+            for _ in 0..filters {
+                let mut spans: Vec<Divisions> = Vec::new();
+                while let first = spans.last().map_or(0, |(_, last)| last + 1) + below(90)
+                    && first + 40 < DIVISIONS
+                {
+                    spans.push((first, first + below(40)));
+                }
+                let ports: Vec<u16> = (0..20).map(|_| u16::try_from(below(65_536)).unwrap()).collect();
+                addresses.push(spans.iter().copied());
+                sets.push(ports.clone());
+                asked.push((spans, ports));
+            }
+            let checks: Vec<[Check; 2]> = (0..u32::try_from(filters).unwrap())
+                .map(|at| [Check::Destinations(at), Check::SourcePorts(at)])
+                .collect();
+            let checks: Vec<&[Check]> = checks.iter().map(<[Check; 2]>::as_slice).collect();
+            let few = Few::new(&checks, DIVISIONS, &sets, &addresses);
+            assert_eq!(
+                matches!(few.destination, Words::Own(_)),
+                filters == 64,
+                "distinct words are few or not"
+            );
+            let word = |says: &dyn Fn(&Asked) -> bool| {
+                let bits = asked.iter().enumerate().map(|(at, filter)| u64::from(says(filter)) << at);
+                let others = if filters == 64 { 0 } else { u64::MAX << filters };
+                bits.fold(others, |word, bit| word | bit)
+            };
+            for division in 0..DIVISIONS {
+                let wanted = word(&|(spans, _)| spans.iter().any(|(a, b)| (*a..=*b).contains(&division)));
+                assert_eq!(few.of_address(End::Destination, division), wanted, "{division}");
+                assert_eq!(few.of_address(End::Source, division), u64::MAX);
+            }
+            for port in 0..=u16::MAX {
+                let wanted = word(&|(_, ports)| ports.contains(&port));
+                assert_eq!(few.of_ports(Some((port, 9))), wanted, "{port}");
+            }
+            assert_eq!(few.of_ports(None), word(&|_| false));
+        }
     }
 }
