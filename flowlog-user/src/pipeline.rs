@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use self::lane::{At, Kept, Lane, give_out, write};
 use self::lines::Lines;
 use crate::clock::{monotonic_ns, wall_ns};
-use crate::decode::{DIVIDED, DROPPED, Flows};
+use crate::decode::{DIVIDED, DROPPED, Flows, MOVED};
 use crate::encode;
 use crate::enrich::Enricher;
 use crate::filter::Classifier;
@@ -220,8 +220,8 @@ impl Pipeline {
     fn show_last(&mut self, swap: &Swap, last: Batch) {
         let staying: HashSet<&str> = swap.seats.iter().map(|(seat, _)| seat.name()).collect();
         let Batch { mut flows, node } = last;
-        let mut moved = vec![Vec::new(); DIVIDED + 1];
-        if let (Some(from), Some(to)) = (flows.last_mut(), moved.last_mut()) {
+        let mut moved = vec![Vec::new(); MOVED + 1];
+        if let (Some(from), Some(to)) = (flows.get_mut(MOVED), moved.get_mut(DIVIDED)) {
             std::mem::swap(from, to);
         }
         let leaves = |name: &str| !staying.contains(name);

@@ -4,7 +4,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
-use flowlog_tests::netns::run;
+use flowlog_tests::netns::{FAR, run};
+use flowlog_tests::records::{all, sums};
+use flowlog_tests::traffic::udp;
 
 use crate::reload::{Bench, CHANGED};
 
@@ -54,10 +56,11 @@ fn a_step_of_the_wall_clock_starts_and_ends_tasks() -> Result<()> {
     )?;
     let mut daemon = bench.start(&[])?;
     ensure!(bench.files("w")?.is_empty(), "opened ten hours before its start");
+    let send = |port: u16| udp(&bench.pair, format!("{FAR}:{port}").parse()?, 5, 100);
+    send(5_000)?;
     // Into the window, back out of it, in again, and past its end.
-    for (ahead, event, count) in
-        [(40_000, "started", 1), (0, "stopped", 1), (50_000, "started", 2), (80_000, "ended", 1)]
-    {
+    let steps = [(40_000, "started", 1), (0, "stopped", 1), (50_000, "started", 2), (80_000, "ended", 1)];
+    for (port, (ahead, event, count)) in (5_001..).zip(steps) {
         clock.set(ahead)?;
         daemon.wait_for(CHANGED)?;
         // audit.log is written after the change is in force.
@@ -70,8 +73,18 @@ fn a_step_of_the_wall_clock_starts_and_ends_tasks() -> Result<()> {
             ensure!(std::time::Instant::now() < until, "{ahead}: {event} {:?}", bench.audit(event)?);
             std::thread::sleep(Duration::from_millis(10));
         }
+        send(port)?;
     }
     daemon.stop()?.check()?;
-    ensure!(bench.files("all-")?.len() == 1, "another task noticed the clock");
+    let files = bench.files("all-")?;
+    ensure!(files.len() == 1, "another task noticed the clock: {files:?} of {:?}", bench.files("")?);
+    let packets = |task: &str| -> Result<Vec<u64>> {
+        let sums = sums(&all(&bench.path("logs"), task)?);
+        let of = |port| sums.iter().filter(|(tuple, _)| tuple.4 == port).map(|(_, sum)| sum.packets).sum();
+        Ok((5_000..5_005).map(of).collect())
+    };
+    ensure!(packets("all-")? == [5; 5], "{:?}", packets("all-")?);
+    // Of what was sent while it did not run it has nothing.
+    ensure!(packets("w-")? == [0, 5, 0, 5, 0], "{:?}", packets("w-")?);
     Ok(())
 }

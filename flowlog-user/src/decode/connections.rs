@@ -135,7 +135,7 @@ impl Connections {
     /// say what was told and is not in one yet. What was not told remains with the kernel.
     pub(super) fn suspend(&mut self, report: &Report, clock: Clock, out: &mut Flows) {
         let Some(Open { written, told, .. }) = self.open.remove(&report.connection) else { return };
-        let Some((divided, out)) = out.split_last_mut() else { return };
+        let [out @ .., _, divided, _] = out.as_mut_slice() else { return };
         let mut said = *report;
         for (side, (packets, bytes)) in said.directions.iter_mut().zip(told) {
             (side.packets, side.bytes) = (packets, bytes);
@@ -164,13 +164,7 @@ impl Connections {
         // One that is not known begins in the ring, after this.
         let Some(Open { written, reported, .. }) = self.open.get_mut(&report.connection) else { return };
         *reported = report.directions.map(|side| (side.packets, side.bytes));
-        for ((number, joining), written) in (0..).zip(change.joining).zip(written.iter()) {
-            let pending = |(now, side): (&DirectionReport, &Side)| now.packets > side.packets;
-            if joining && report.directions.iter().zip(&written.sides).any(pending) {
-                self.divided.divide(report, number, change.number, clock);
-            }
-        }
-        let Some((moved, out)) = out.split_last_mut() else { return };
+        let [out @ .., _, divided, moved] = out.as_mut_slice() else { return };
         let whose = change.leaving.into_iter().zip(change.moving);
         let slots = (0..).zip(&self.cadences).zip(whose).zip(written.iter_mut().zip(out));
         for (((number, cadence), (leaving, moving)), (written, out)) in slots {
@@ -178,7 +172,9 @@ impl Connections {
             for (at, (now, kept)) in report.directions.iter().zip(&mut written.sides).enumerate() {
                 if leaving && now.packets > 0 {
                     let intervals = kept.leave(now, number, cadence);
-                    out.extend(intervals.iter().flatten().filter_map(|one| build(report, at, one, clock)));
+                    for flow in intervals.iter().flatten().filter_map(|one| build(report, at, one, clock)) {
+                        self.divided.last(flow, at, out, divided);
+                    }
                 }
                 if moving && now.packets > kept.packets {
                     let interval = kept.pass(now, number, cadence);
@@ -186,6 +182,13 @@ impl Connections {
                         self.divided.part(flow, at, moved);
                     }
                 }
+            }
+        }
+        // After those that go, whose records these marks do not divide.
+        for ((number, joining), written) in (0..).zip(change.joining).zip(written.iter()) {
+            let pending = |(now, side): (&DirectionReport, &Side)| now.packets > side.packets;
+            if joining && report.directions.iter().zip(&written.sides).any(pending) {
+                self.divided.divide(report, number, change.number, clock);
             }
         }
     }
@@ -229,7 +232,7 @@ impl Connections {
         *reported = report.directions.map(|side| (side.packets, side.bytes));
         *told = *reported;
         let now_ns = report.directions.iter().map(|side| side.last_ns).max().unwrap_or(0);
-        let Some((divided, out)) = out.split_last_mut() else { return };
+        let [out @ .., _, divided, _] = out.as_mut_slice() else { return };
         for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
         {
             let Some(cadence) = cadence else { continue };
@@ -255,7 +258,7 @@ impl Connections {
     pub(super) fn end(&mut self, report: &Report, reason: EndReason, clock: Clock, out: &mut Flows) {
         let open = self.open.remove(&report.connection);
         let mut written = open.unwrap_or_else(|| Open::new(report, self.base)).written;
-        let Some((divided, out)) = out.split_last_mut() else { return };
+        let [out @ .., _, divided, _] = out.as_mut_slice() else { return };
         for ((number, cadence), (written, out)) in (0..).zip(&self.cadences).zip(written.iter_mut().zip(out))
         {
             let Some(cadence) = cadence else { continue };

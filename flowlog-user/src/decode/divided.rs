@@ -87,15 +87,28 @@ impl Divided {
         split(&flow, &mine, divided, |packets| packets > 0 || flow.event == Event::End);
     }
 
-    /// The same of a record that some of the tasks get before the others do: the marks stay.
+    /// The same of a record that tasks which move get before the others do: the marks stay.
     pub(super) fn part(&self, flow: Flow, direction: usize, divided: &mut Vec<Flow>) {
+        split(&flow, &self.of(&flow, direction), divided, |packets| packets > 0);
+    }
+
+    /// The same of a record that tasks get which leave.
+    pub(super) fn last(&self, flow: Flow, direction: usize, out: &mut Vec<Flow>, divided: &mut Vec<Flow>) {
+        let mine = self.of(&flow, direction);
+        if mine.is_empty() {
+            return out.push(flow);
+        }
+        split(&flow, &mine, divided, |packets| packets > 0 || flow.event == Event::End);
+    }
+
+    /// The marks that divide a record.
+    fn of(&self, flow: &Flow, direction: usize) -> Vec<Mark> {
         let before = flow.packets_total.saturating_sub(flow.packets);
         let marks = self.marks.get(&flow.connection).into_iter().flatten();
         let concerns = |mark: &&Mark| {
             mark.cadence == flow.cadence && mark.direction == direction && mark.packets > before
         };
-        let mine: Vec<_> = marks.filter(concerns).copied().collect();
-        split(&flow, &mine, divided, |packets| packets > 0);
+        marks.filter(concerns).copied().collect()
     }
 
     /// The connection is over.

@@ -21,14 +21,16 @@ use crate::limits::CADENCES_MAX;
 use crate::record::{Dropped, EndReason, Flow};
 use connections::Connections;
 
-/// Flows by cadence: index = the number in [`Flow::cadence`]. Behind them a list of drops, and one of those that are for some tasks of
-/// their cadence only ([`Flow::joined`]); they come before all others.
+/// Flows by cadence: index = the number in [`Flow::cadence`]. Behind them a list of drops, one of those that are for some
+/// tasks of their cadence only ([`Flow::joined`]), which come before all others, and one for tasks that move.
 pub type Flows = Vec<Vec<Flow>>;
 
 /// Where in [`Flows`] those are that the kernel dropped; their cadence says nothing.
 pub const DROPPED: usize = CADENCES_MAX;
-/// Where those are that are for some tasks only: last.
+/// Where those are that are for some tasks only.
 pub const DIVIDED: usize = CADENCES_MAX + 1;
+/// Where those are that tasks get which go on in another way: last.
+pub const MOVED: usize = CADENCES_MAX + 2;
 
 /// A change of tasks, as far as it concerns connections that are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,7 +126,7 @@ impl Decoder {
     /// An empty set of flows, one list for each cadence.
     #[must_use]
     pub fn flows(&self) -> Flows {
-        vec![Vec::new(); DIVIDED + 1]
+        vec![Vec::new(); MOVED + 1]
     }
 
     /// What has been counted so far.

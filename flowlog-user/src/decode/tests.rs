@@ -8,7 +8,7 @@ use zerocopy::IntoBytes;
 use super::{Cadence, Cadences, Change, Decoder, Flows};
 use crate::clock::Clock;
 
-use crate::record::{EndReason, Event, Flow, Hook, L4};
+use crate::record::{EndReason, Event, Flow, Hook, Joined, L4};
 
 const ALL: Cadence = Cadence { start: true, update: true, end: true, interval_ns: 60_000_000_000 };
 const END: Cadence = Cadence { start: false, update: false, end: true, interval_ns: 60_000_000_000 };
@@ -183,7 +183,7 @@ fn a_packet_alone_is_one_record_in_each_cadence() {
     let mut alone = with(report(), 1, (1, 74), (0, 0), 100, 100);
     alone.what = REPORT_ALONE;
     take(&mut decoder, &alone, &mut out);
-    assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1, 0, 0, 0]);
+    assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1, 0, 0, 0, 0]);
     assert_eq!(out[0][0].end_reason, Some(EndReason::TableFull));
     assert_eq!(
         [out[0][0].event, out[1][0].event, out[2][0].event],
@@ -260,7 +260,7 @@ fn who_moves_gets_what_came_before_and_others_notice_nothing() {
     };
     decoder.stand(&with(report(), 1, (7, 700), (1, 74), 101, 110), change, Clock::wall(), &mut last);
     assert_eq!(shorthand(&last[0]), [(Event::End, false, 6, 626, 7)]);
-    let moved = &last[super::DIVIDED];
+    let moved = &last[super::MOVED];
     assert_eq!(
         shorthand(moved),
         [
@@ -327,6 +327,29 @@ fn a_record_is_divided_for_tasks_that_join_its_cadence() {
     for change in 0..4 {
         assert_eq!(divided.iter().filter(|flow| flow.joined.has(change)).count(), 1, "{change}");
     }
+}
+
+/// A task joins while packets wait in the table and leaves before any record of them: it gets an end without them, and
+/// those that were there before get all of it.
+#[test]
+fn who_joins_and_leaves_gets_nothing_of_what_came_before() {
+    let mut decoder = decoder(&[ALL]);
+    let mut out = decoder.flows();
+    take(&mut decoder, &with(report(), 1, (1, 74), (0, 0), 100, 100), &mut out);
+    let (join, leave) = ([true, false, false, false], [true, false, false, false]);
+    let change = |number, joining, leaving| Change { number, joining, leaving, ..Change::default() };
+    let stands = with(report(), 1, (7, 700), (1, 74), 101, 110);
+    decoder.stand(&stands, change(1, join, [false; 4]), Clock::wall(), &mut out);
+    let mut last = decoder.flows();
+    decoder.stand(&stands, change(2, [false; 4], leave), Clock::wall(), &mut last);
+    assert!(last[0].is_empty(), "{:?}", last[0]);
+    let parts: Vec<_> = last[super::DIVIDED].iter().map(|flow| (flow.joined, flow.packets)).collect();
+    let joined = |from, before| Joined { from, before };
+    assert_eq!(parts, [(joined(0, 1), 6), (joined(1, u32::MAX), 0)]);
+    // The mark stays for who stays: of five more packets the end says all to those before, five to who joined.
+    decoder.end(&with(report(), 1, (12, 1200), (7, 700), 111, 120), EndReason::Fin, Clock::wall(), &mut out);
+    let parts: Vec<_> = out[super::DIVIDED].iter().map(|flow| (flow.joined, flow.packets)).collect();
+    assert_eq!(parts, [(joined(0, 1), 11), (joined(1, u32::MAX), 5)]);
 }
 
 #[test]
