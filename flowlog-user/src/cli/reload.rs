@@ -8,8 +8,8 @@ use std::sync::{Arc, PoisonError};
 use anyhow::bail;
 use flowlog_user::capture::live::Waker;
 use flowlog_user::clock::{monotonic_ns, wall_ns};
-use flowlog_user::config::{Config, Decision, Form, Look, News, Sources, Tasks};
-use flowlog_user::metrics::FileEvent;
+use flowlog_user::config::{Config, Decision, Form, Look, News, Owned, Sources, Tasks};
+use flowlog_user::metrics::{FileEvent, TaskCounters};
 use flowlog_user::pipeline::{Applied, Built, Pipeline, Stage};
 use flowlog_user::record::rules::Rules;
 use flowlog_user::server::audit::{Audit, Cause, list};
@@ -38,6 +38,8 @@ pub(crate) struct Reload {
     active_ns: u64,
     /// Tasks as last told of.
     known: Tasks,
+    /// Tasks whose files are listened to, until their last file is closed.
+    listened: BTreeMap<String, (Owned, Arc<TaskCounters>)>,
     /// Tasks that were refused, and tasks whose file could not be opened, with what was said of it.
     refused: BTreeMap<(String, PathBuf), String>,
     failed: BTreeMap<String, String>,
@@ -66,6 +68,7 @@ impl Reload {
             notes: Notes::start(state)?,
             active_ns,
             known: Tasks::new(),
+            listened: BTreeMap::new(),
             refused: BTreeMap::new(),
             failed: BTreeMap::new(),
             commands: None,
@@ -87,6 +90,7 @@ impl Reload {
             return Err(super::run::all(&errors));
         }
         pipeline.apply(std::mem::take(&mut built.swap), None);
+        reload.tell_of_files(Cause::Start);
         let failed = failures(&built.failed, &[]);
         reload.settled(&Wanted::new(), failed, Cause::Start);
         Ok((reload, built))
@@ -170,15 +174,22 @@ impl Reload {
         look.again
     }
 
-    /// Writes down what happened to the tasks' files.
+    /// Writes down what happened to the tasks' files, also while a task that has ended or was removed still closes.
     fn tell_of_files(&mut self, cause: Cause) {
         for (name, task) in &self.known {
-            let events = self.stage.counters_of(name).map(|counters| counters.news.take());
-            for FileEvent { event, path, why } in events.unwrap_or_default() {
-                let more = [("path", path.to_string_lossy().into()), ("why", why.into())];
-                self.audit.task(event, cause, task, &self.config, &more);
+            if let Some(counters) = self.stage.counters_of(name) {
+                self.listened.insert(name.clone(), (task.clone(), counters));
             }
         }
+        let Self { listened, stage, audit, config, .. } = self;
+        listened.retain(|name, (task, counters)| {
+            for FileEvent { event, path, why } in counters.news.take() {
+                let more = [("path", path.to_string_lossy().into()), ("why", why.into())];
+                audit.task(event, cause, task, config, &more);
+            }
+            // Once it has closed there is no more to come.
+            stage.counters_of(name).is_some()
+        });
     }
 
     /// Tasks that stopped while the daemon ran.

@@ -7,7 +7,6 @@ use super::folder::Folder;
 use super::name::Names;
 use super::proof::is_own;
 use crate::clock::wall_ns;
-use crate::limits::FILES_TOLD_MAX;
 
 /// Files that are remembered beyond those that are there before it is looked which have gone.
 const OWN_SPARE: usize = 16;
@@ -21,7 +20,7 @@ pub(super) struct Backlog {
     left: HashSet<String>,
     /// Files that this process has finished, by their inodes.
     own: HashMap<String, u64>,
-    /// What was deleted and why, until somebody asks.
+    /// What was deleted and why, until somebody asks; no more than there were files.
     deleted: Vec<(PathBuf, String)>,
 }
 
@@ -101,9 +100,7 @@ impl Backlog {
         } else {
             tracing::info!(task = folder.task, %file, bytes, why, "an old file is deleted");
             self.own.remove(&name);
-            if self.deleted.len() < FILES_TOLD_MAX {
-                self.deleted.push((path, why.to_owned()));
-            }
+            self.deleted.push((path, why.to_owned()));
             return true;
         }
         self.left.insert(name);

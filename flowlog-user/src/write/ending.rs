@@ -1,6 +1,6 @@
 //! How a file ends: rotated, or closed for good.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -213,6 +213,7 @@ impl Files {
         self.before += later.before;
         self.removed += later.removed + later.deleted.len() as u64;
         later.paths.into_iter().for_each(|path| self.push(path));
-        self.paths.retain(|path| later.deleted.iter().all(|(deleted, _)| deleted != path));
+        let deleted: HashSet<&PathBuf> = later.deleted.iter().map(|(path, _)| path).collect();
+        self.paths.retain(|path| !deleted.contains(path));
     }
 }
