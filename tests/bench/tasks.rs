@@ -21,7 +21,7 @@ use flowlog_user::record::{Flow, Format, Node};
 use flowlog_user::task::{Overflow, Plan, Planned};
 use flowlog_user::write::Roots;
 
-use crate::filter::{plan, thousand};
+use crate::filter::{BATCH, plan, thousand};
 use crate::{Bench, Settings};
 
 /// The bench.
@@ -31,9 +31,8 @@ pub(crate) const BENCH: Bench = Bench {
     run,
 };
 
-/// Records of a round, and those that the data plane shows the tasks at a time.
+/// Records of a round.
 const RECORDS: usize = 50_000;
-const BATCH: usize = 4_096;
 /// Enough of them for every file to be begun.
 const FEWER: usize = RECORDS / 5;
 const PROCESS: ClockId = ClockId::ProcessCPUTime;

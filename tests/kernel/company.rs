@@ -88,7 +88,7 @@ fn compare(seed: u64) -> Result<usize> {
 
 #[test]
 fn generated_tasks_have_the_same_records_alone_and_in_company() -> Result<()> {
-    let long = std::env::var_os("FLOWLOG_TEST_LONG").is_some();
+    let long = flowlog_tests::guest::long();
     let mut records = 0;
     for seed in 0..if long { 60 } else { 2 } {
         records += compare(seed)?;

@@ -13,7 +13,7 @@ use flowlog_user::record::{
     DropKind, Dropped, Flow, ForeignName, Hook, Identity, L4, Node, Tunnel, TunnelKind,
 };
 
-const CONDITIONS: [&str; 10] = [
+const CONDITIONS: [&str; 16] = [
     "source_port: ['1024-65535', '!40000']",
     "destination_port: ['1-1023']",
     "tcp_flags: [{SYN: true, ACK: false}]",
@@ -24,7 +24,36 @@ const CONDITIONS: [&str; 10] = [
     "duration: '>0s'",
     "vlan: ['0', '7']",
     "tunnel: [none, 'vxlan:1-50']",
+    "source_pool: [prefixes]",
+    "source_pool: [prefixes, ranges], destination_pool: [many]",
+    "destination_pool: [other=reserved, prefixes]",
+    "source_pool: ['!ranges']",
+    "source_pool: [many, '!prefixes']",
+    "destination_pool: [many], source_port: ['0-60000']",
 ];
+
+/// Pools around the addresses of flows: of prefixes, of a range that is none, and one of many ranges.
+fn pools() -> String {
+    let kind = |name: &str, spec: &str| {
+        format!(
+            "---\napiVersion: flowlog.io/v1\nkind: AddressPool\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n"
+        )
+    };
+    let many: Vec<String> = (0..200_u8).map(|at| format!("10.{at}.0.0-10.{at}.130.7")).collect();
+    let other = "---\napiVersion: cilium.io/v2\nkind: CiliumPodIPPool\nmetadata: {name: other}\nspec: {ipv4: {cidrs: \
+                 [{cidr: 192.0.2.0/29, reservedRange: 192.0.2.1-192.0.2.6}], maskSize: 30}}\n";
+    [
+        other.to_owned(),
+        kind("prefixes", "cidrs: [10.1.2.3/32, 203.0.113.0/25, 'fd00::/64']"),
+        kind(
+            "ranges",
+            "cidrs: [192.0.2.10/31], \
+             ranges: [10.1.2.4-10.1.77.0, '2001:db8::7-2001:db8::b', 255.255.255.3-255.255.255.255]",
+        ),
+        kind("many", &format!("ranges: ['{}']", many.join("', '"))),
+    ]
+    .concat()
+}
 
 /// Filters and conditions as a file would have them.
 fn pool(random: &mut Random, size: usize) -> anyhow::Result<(Vec<FlowFilter>, Vec<Conditions>)> {
@@ -34,9 +63,10 @@ fn pool(random: &mut Random, size: usize) -> anyhow::Result<(Vec<FlowFilter>, Ve
         write!(text, "  - {{name: t{number}, filePath: /l/t{number}.log, includeFilters: {filters}")?;
         writeln!(text, ", where: {{{}}}}}", random.pick(&CONDITIONS))?;
     }
-    let file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
-    std::fs::write(file.path(), &text)?;
-    let loaded = config::load(&[file.path().to_owned()])
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("tasks.yaml"), &text)?;
+    std::fs::write(folder.path().join("pools.yaml"), pools())?;
+    let loaded = config::load(&[folder.path().to_owned()])
         .map_err(|error| anyhow::anyhow!("{error}: {:?}", error.problems().errors.first()))?;
     let specs = || loaded.plan.tasks.iter().map(|task| &task.spec.filter);
     let filters = specs().flat_map(|spec| spec.include.clone()).collect();
@@ -61,7 +91,7 @@ fn tasks(random: &mut Random, tasks: usize) -> anyhow::Result<Vec<Arc<Spec>>> {
 
 /// A flow of the model, most often with something changed to what filters ask for.
 fn flow(random: &mut Random, of: &[Flow]) -> Flow {
-    const SOURCES: [&str; 9] = [
+    const SOURCES: [&str; 11] = [
         "10.1.2.3",
         "10.1.2.4",
         "10.200.0.1",
@@ -71,6 +101,8 @@ fn flow(random: &mut Random, of: &[Flow]) -> Flow {
         "2001:db8::9",
         "::ffff:10.1.2.3",
         "0.0.0.0",
+        "192.0.2.5",
+        "192.0.2.10",
     ];
     let mut flow = *random.pick(of);
     let address = |random: &mut Random| random.pick(&SOURCES).parse::<IpAddr>().expect("an address");
@@ -155,7 +187,7 @@ fn compare(seed: u64, tasks: usize, flows: usize) -> anyhow::Result<usize> {
 
 #[test]
 fn many_tasks_as_one_take_what_each_alone_takes() -> anyhow::Result<()> {
-    let long = std::env::var_os("FLOWLOG_TEST_LONG").is_some();
+    let long = flowlog_tests::guest::long();
     let seeds = if long { 400 } else { 10 };
     let mut pairs = 0;
     for seed in 0..seeds {

@@ -97,7 +97,7 @@ fn compare(seed: u64, tasks: usize, packets: usize) -> Result<usize> {
 
 #[test]
 fn a_task_writes_the_same_alone_and_in_company() -> Result<()> {
-    let long = std::env::var_os("FLOWLOG_TEST_LONG").is_some();
+    let long = flowlog_tests::guest::long();
     let mut events = 0;
     for seed in 0..if long { 200 } else { 4 } {
         events += compare(seed, 6, 600)?;

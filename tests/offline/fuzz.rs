@@ -170,7 +170,7 @@ fn fuzz(first: u64, files: u64) -> Result<()> {
 
 #[test]
 fn no_task_file_panics_hangs_or_takes_much_memory() -> Result<()> {
-    fuzz(0, if std::env::var_os("FLOWLOG_TEST_LONG").is_some() { 100_000 } else { 1_500 })
+    fuzz(0, if flowlog_tests::guest::long() { 100_000 } else { 1_500 })
 }
 
 /// What grows when it is read: each would take gigabytes or minutes if anything were taken at its word.

@@ -1,4 +1,4 @@
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::json;
 use crate::record::Address;
@@ -28,6 +28,27 @@ enum Prefix {
 pub(super) enum Span {
     V4(u32, u32),
     V6(u128, u128),
+}
+
+impl Span {
+    /// Nothing where the two are of different families.
+    pub(super) const fn new(first: IpAddr, last: IpAddr) -> Option<Self> {
+        match (first, last) {
+            (IpAddr::V4(first), IpAddr::V4(last)) => Some(Self::V4(first.to_bits(), last.to_bits())),
+            (IpAddr::V6(first), IpAddr::V6(last)) => Some(Self::V6(first.to_bits(), last.to_bits())),
+            _ => None,
+        }
+    }
+
+    /// First and last address.
+    pub(super) fn ends(self) -> (IpAddr, IpAddr) {
+        let v4 = |number| IpAddr::V4(Ipv4Addr::from_bits(number));
+        let v6 = |number| IpAddr::V6(Ipv6Addr::from_bits(number));
+        match self {
+            Self::V4(first, last) => (v4(first), v4(last)),
+            Self::V6(first, last) => (v6(first), v6(last)),
+        }
+    }
 }
 
 impl Addresses {

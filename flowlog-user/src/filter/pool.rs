@@ -111,15 +111,20 @@ impl InPools {
         self.within.as_ref()
     }
 
+    /// The same, where that is all that is asked for.
+    pub(super) fn within_only(&self) -> Option<&AddressSet> {
+        self.within().filter(|_| self.outside.is_empty())
+    }
+
     pub(super) fn holds(&self, address: Address<'_>) -> bool {
-        let address: Option<IpAddr> = match address {
-            Address::Ip(address) => Some(address),
-            Address::Text(text) => text.parse().ok(),
-        };
-        address.is_some_and(|address| {
-            self.within.as_ref().is_none_or(|within| within.contains(address))
-                && !self.outside.contains(address)
-        })
+        match address {
+            Address::Ip(address) => self.takes(address),
+            Address::Text(text) => text.parse().is_ok_and(|address| self.takes(address)),
+        }
+    }
+
+    fn takes(&self, address: IpAddr) -> bool {
+        self.within.as_ref().is_none_or(|within| within.contains(address)) && !self.outside.contains(address)
     }
 }
 

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use super::ranked::{Number, Ranked};
 use super::rules::Prefix;
 
 /// A set of addresses as ranges. IPv4 and IPv4-mapped IPv6 addresses are different ones.
@@ -10,11 +11,17 @@ pub struct AddressSet {
     v6: Ranges<u128>,
 }
 
-/// Ranges in order, none of which touches the next.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// Ranges in order, none of which touches the next: where each begins, and what comes after its end. So a number lies in
+/// one if an odd number of edges is not above it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Ranges<N> {
-    firsts: Vec<N>,
-    lasts: Vec<N>,
+    edges: Ranked<N>,
+}
+
+impl<N> Default for Ranges<N> {
+    fn default() -> Self {
+        Self { edges: Ranked::default() }
+    }
 }
 
 /// Where the IPv4-mapped addresses begin (`::ffff:0.0.0.0`).
@@ -24,7 +31,7 @@ impl AddressSet {
     /// Of ranges with both their ends, in any order; IPv4 addresses as numbers and IPv6 addresses as numbers.
     #[must_use]
     pub fn new(v4: Vec<(u32, u32)>, v6: Vec<(u128, u128)>) -> Self {
-        Self { v4: Ranges::new(v4, |n| n.checked_add(1)), v6: Ranges::new(v6, |n| n.checked_add(1)) }
+        Self { v4: Ranges::new(v4), v6: Ranges::new(v6) }
     }
 
     /// Of ranges with both their ends, each of one family; what is none is left out.
@@ -85,7 +92,7 @@ impl AddressSet {
     /// Whether nothing is in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.v4.firsts.is_empty() && self.v6.firsts.is_empty()
+        self.v4.edges.is_empty() && self.v6.edges.is_empty()
     }
 
     /// Prefixes that hold every address of the set, at most `max` of them (but one, if there is anything): the set itself
@@ -119,29 +126,32 @@ impl AddressSet {
     }
 }
 
-impl<N: Copy + Ord> Ranges<N> {
-    fn new(mut ranges: Vec<(N, N)>, next: impl Fn(N) -> Option<N>) -> Self {
+impl<N: Number> Ranges<N> {
+    fn new(mut ranges: Vec<(N, N)>) -> Self {
         ranges.sort_unstable();
-        let mut joined = Self { firsts: Vec::new(), lasts: Vec::new() };
-        for (first, last) in ranges {
-            match joined.lasts.last_mut() {
-                Some(end) if next(*end).is_none_or(|after| first <= after) => *end = (*end).max(last),
-                _ => {
-                    joined.firsts.push(first);
-                    joined.lasts.push(last);
-                }
+        let mut edges = Vec::with_capacity(ranges.len() * 2);
+        let mut ranges = ranges.into_iter().peekable();
+        while let Some((first, mut last)) = ranges.next() {
+            let touches =
+                |last: N| move |(first, _): &(N, N)| last.next().is_none_or(|after| *first <= after);
+            while let Some((_, end)) = ranges.next_if(touches(last)) {
+                last = last.max(end);
             }
+            edges.push(first);
+            // Nothing comes after the largest number.
+            edges.extend(last.next());
         }
-        joined
+        Self { edges: Ranked::new(edges) }
     }
 
     fn contains(&self, number: N) -> bool {
-        let after = self.firsts.partition_point(|first| *first <= number);
-        after.checked_sub(1).and_then(|at| self.lasts.get(at)).is_some_and(|last| number <= *last)
+        self.edges.rank(number) % 2 == 1
     }
 
     fn iter(&self) -> impl Iterator<Item = (N, N)> + '_ {
-        self.firsts.iter().copied().zip(self.lasts.iter().copied())
+        let last = |after: Option<N>| after.and_then(N::previous).unwrap_or(N::LARGEST);
+        let edges = self.edges.as_slice().chunks(2);
+        edges.filter_map(move |edges| Some((*edges.first()?, last(edges.get(1).copied()))))
     }
 }
 
@@ -201,6 +211,25 @@ mod tests {
         assert!(!v4.contains("::ffff:10.0.0.1".parse().unwrap()));
         let v6 = AddressSet::new(Vec::new(), vec![(MAPPED, MAPPED | 0xffff_ffff)]);
         assert!(!v6.contains("10.0.0.1".parse().unwrap()) && !v6.is_empty());
+    }
+
+    /// Ranges that touch each other or the ends of the address space, in any order.
+    #[test]
+    fn sets_hold_their_ranges_to_the_last_address() {
+        let far = u32::MAX - 9;
+        let ranges = [(far + 4, u32::MAX), (3, 5), (0, 1), (far, far + 1), (6, 6), (far + 3, far + 4)];
+        let of = set(&ranges);
+        let wide = |(first, last): (u32, u32)| (!u128::from(!first), !u128::from(!last));
+        let v6 = AddressSet::new(Vec::new(), ranges.iter().copied().map(wide).collect());
+        for number in (0..10).chain(far - 3..=u32::MAX) {
+            let inside = ranges.iter().any(|(first, last)| (*first..=*last).contains(&number));
+            assert_eq!(of.contains(std::net::Ipv4Addr::from_bits(number).into()), inside, "{number}");
+            let bits = !u128::from(!number);
+            assert_eq!(v6.contains(std::net::Ipv6Addr::from_bits(bits).into()), inside, "{number} of IPv6");
+        }
+        let joined: Vec<(IpAddr, IpAddr)> = of.ranges().collect();
+        assert_eq!(joined.len(), 4, "{joined:?}");
+        assert_eq!(of.len(), 2 + 4 + 2 + 7);
     }
 
     proptest! {

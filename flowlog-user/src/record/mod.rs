@@ -26,6 +26,7 @@ pub mod measured;
 mod message;
 mod node;
 mod pools;
+mod ranked;
 pub mod rules;
 pub mod schema;
 mod spelling;
@@ -46,6 +47,7 @@ pub use measured::{Measured, Names};
 pub use message::{Message, NO_FLOW, Value};
 pub use node::{Interface, Node, Role};
 pub use pools::{Block, Overlap, POOL_LABEL, Pool, PoolTag, Pools};
+pub use ranked::Ranked;
 pub use spelling::{AGENT_EVENTS, EVENT_TYPES, RESERVED_IDENTITIES, TRACE_POINTS};
 
 #[cfg(test)]

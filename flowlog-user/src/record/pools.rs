@@ -3,6 +3,7 @@ use std::net::IpAddr;
 
 use super::AddressSet;
 use super::addresses::split;
+use super::ranked::{Number, Ranked};
 
 /// A named part of the address space, as it was written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ pub const POOL_LABEL: &str = "pool:";
 /// Where the tag changes: each part begins at its start and ends before the next one's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Division<N> {
-    starts: Vec<N>,
+    starts: Ranked<N>,
     tags: Vec<PoolTag>,
 }
 
@@ -120,11 +121,11 @@ impl Pools {
         }
         of.sets = parts.into_iter().map(|(v4, v6)| AddressSet::new(v4, v6)).collect();
         of.v4 = Division {
-            starts: v4.iter().filter_map(|(start, _)| u32::try_from(*start).ok()).collect(),
+            starts: Ranked::new(v4.iter().filter_map(|(start, _)| u32::try_from(*start).ok()).collect()),
             tags: v4.iter().map(|(_, tag)| *tag).collect(),
         };
         let (starts, tags) = v6.into_iter().unzip();
-        of.v6 = Division { starts, tags };
+        of.v6 = Division { starts: Ranked::new(starts), tags };
         of
     }
 
@@ -184,10 +185,14 @@ impl Pools {
 /// Ranges of IPv4 and of IPv6.
 type Parts = (Vec<(u32, u32)>, Vec<(u128, u128)>);
 
-impl<N: Copy + Ord> Division<N> {
+impl<N: Number> Division<N> {
     fn tag(&self, number: N) -> PoolTag {
-        let after = self.starts.partition_point(|start| *start <= number);
-        after.checked_sub(1).and_then(|at| self.tags.get(at)).copied().unwrap_or(PoolTag::NONE)
+        self.starts
+            .rank(number)
+            .checked_sub(1)
+            .and_then(|at| self.tags.get(at))
+            .copied()
+            .unwrap_or(PoolTag::NONE)
     }
 }
 

@@ -2,6 +2,7 @@
 //! test before anything is counted.
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// A prefix of IPv6 addresses; IPv4 is IPv4-mapped (`::ffff:a.b.c.d`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +19,17 @@ impl Prefix {
     pub fn cut(self, length: u8) -> Self {
         let mask = u128::MAX.checked_shl(128 - u32::from(length.min(128))).unwrap_or(0);
         Self { length, bits: self.bits & mask }
+    }
+
+    /// First and last address: of IPv4 where all are IPv4-mapped.
+    #[must_use]
+    pub fn range(self) -> (IpAddr, IpAddr) {
+        let host = u128::MAX.checked_shr(u32::from(self.length)).unwrap_or(0);
+        let (first, last) = (Ipv6Addr::from_bits(self.bits), Ipv6Addr::from_bits(self.bits | host));
+        match (first.to_ipv4_mapped(), last.to_ipv4_mapped()) {
+            (Some(first), Some(last)) => (first.into(), last.into()),
+            _ => (first.into(), last.into()),
+        }
     }
 }
 

@@ -123,7 +123,7 @@ fn finished_cuts(spec: &Spec, root: &Path, finished: &Path) -> Result<()> {
 /// last word, and no damage.
 fn live_cuts(spec: &Spec, root: &Path, live: &Path, left: &[u8], flushed: u64) -> Result<()> {
     let folder = spec.path.parent().context("a folder")?;
-    let step = if std::env::var_os("FLOWLOG_TEST_LONG").is_some() { 1 } else { 5 };
+    let step = if flowlog_tests::guest::long() { 1 } else { 5 };
     for cut in (1..=left.len()).rev().step_by(step) {
         fs::write(live, &left[..cut])?;
         let (before, _, _) = ports_of(live)?;

@@ -59,7 +59,7 @@ fn what_was_written_before_a_kill_is_read_and_nothing_is_overwritten() -> Result
     if let (Some(folder), Some(first)) = (std::env::var_os("FLOWLOG_TEST_FOLDER"), std::env::var_os(CHILD)) {
         return write_for_ever(Path::new(&folder), first.to_string_lossy().parse()?);
     }
-    let rounds = if std::env::var_os("FLOWLOG_TEST_LONG").is_some() { 1000 } else { 20 };
+    let rounds = if flowlog_tests::guest::long() { 1000 } else { 20 };
     let mut seed = u64::from(std::process::id());
     let work = tempfile::tempdir()?;
     let mut wrote = 0;

@@ -19,7 +19,7 @@ const MINUTES: u64 = 1440;
 #[test]
 #[ignore = "writes a gigabyte: cargo xtask test --long"]
 fn a_minute_of_a_day_costs_under_two_per_cent() -> Result<()> {
-    let bytes: u64 = if std::env::var_os("FLOWLOG_TEST_LONG").is_some() { 1 << 30 } else { 24 << 20 };
+    let bytes: u64 = if flowlog_tests::guest::long() { 1 << 30 } else { 24 << 20 };
     // A line of these takes about 19 bytes compressed.
     let records = bytes / MINUTES / 19;
     let folder = tempfile::tempdir()?;

@@ -15,7 +15,6 @@ pub(super) struct Access {
     destination_port: Ports,
     /// Those that nothing is looked up for.
     others: Places,
-    row: Row,
 }
 
 /// Under what a filter is looked for.
@@ -30,8 +29,8 @@ pub(super) enum Key {
 }
 
 impl Access {
-    /// Of filters, in the order in which those that are found together are to stand.
-    pub(super) fn new(keys: &[(Key, u32)], divisions: u32) -> Self {
+    /// Of filters, in the order in which those that are found together are to stand in the row.
+    pub(super) fn new(keys: &[(Key, u32)], divisions: u32, row: &mut Row) -> Self {
         let mut spans: [Vec<(Divisions, u32)>; 2] = Default::default();
         let mut ports: [BTreeMap<u16, Vec<u32>>; 2] = Default::default();
         let mut others = Vec::new();
@@ -50,17 +49,11 @@ impl Access {
                 Key::None => others.push(*filter),
             }
         }
-        let mut row = Row::default();
         let of = |at: u32| keys.get(at as usize).map_or(0, |(_, filter)| *filter);
-        let [source, destination] = spans.map(|spans| Prefixes::new(spans, divisions, of, &mut row));
-        let [source_port, destination_port] = ports.map(|ports| Ports::new(ports, &mut row));
+        let [source, destination] = spans.map(|spans| Prefixes::new(spans, divisions, of, row));
+        let [source_port, destination_port] = ports.map(|ports| Ports::new(ports, row));
         let others = row.push(&others);
-        Self { source, destination, source_port, destination_port, others, row }
-    }
-
-    /// The filters, each at its place.
-    pub(super) const fn row(&self) -> &Row {
-        &self.row
+        Self { source, destination, source_port, destination_port, others }
     }
 
     /// Shows the places of the filters that a flow at this spot can pass.
@@ -80,7 +73,6 @@ impl Access {
             + self.destination.bytes()
             + self.source_port.bytes()
             + self.destination_port.bytes()
-            + self.row.bytes()
     }
 }
 

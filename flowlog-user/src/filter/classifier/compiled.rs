@@ -1,11 +1,14 @@
 use std::ops::Range;
 
+use super::Spot;
 use super::access::Access;
+use super::few::Few;
 use super::lists::Lists;
 use super::ports::PortSets;
 use super::predicate::Predicate;
-use super::rows::{PortRows, Rows};
+use super::rows::{PortRows, Row, Rows, each_bit};
 use super::space::{Divisions, Space};
+use crate::record::End;
 
 /// The filters of all tasks, each distinct one once.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +19,6 @@ pub(super) struct Compiled {
     /// Tasks of filters, one filter's behind another's.
     pub(super) owners: Vec<u32>,
     pub(super) tasks: Vec<Task>,
-    pub(super) conditions: Lists<Check>,
     pub(super) excludes: Lists<u32>,
     /// What is looked for among include filters, and among exclude filters.
     pub(super) include: Side,
@@ -37,12 +39,33 @@ pub(super) struct Compiled {
 /// Filters that are looked for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Side {
+    pub(super) search: Search,
+    pub(super) row: Row,
+    /// By their places in the row.
+    pub(super) items: Vec<Item>,
+}
+
+/// How filters are found.
+#[derive(Clone, Debug)]
+pub(super) enum Search {
+    /// All at once.
+    Few(Few),
+    /// Under one of their fields.
+    Many(Box<Many>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Many {
     pub(super) access: Access,
     /// What the source port decides, and the destination port.
     pub(super) source_ports: PortRows,
     pub(super) destination_ports: PortRows,
-    /// By their places in the row.
-    pub(super) items: Vec<Item>,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self::Few(Few::default())
+    }
 }
 
 /// A filter in its row: what is to be tested when it is found and its profile holds, and whose it is.
@@ -68,14 +91,13 @@ pub(super) struct Rule {
     pub(super) count: u16,
 }
 
-/// What a task asks beside one of its include filters.
+/// What a task asks beside one of its include filters, of which its conditions have become parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Task {
-    pub(super) conditions: u32,
     pub(super) excludes: u32,
     /// Its exclude filters are looked for.
     pub(super) excluded_by_search: bool,
-    /// Neither conditions nor exclude filters.
+    /// No exclude filters.
     pub(super) is_plain: bool,
 }
 
@@ -115,10 +137,6 @@ impl Compiled {
         self.owners.get(item.owners.start as usize..item.owners.end as usize).unwrap_or_default()
     }
 
-    pub(super) fn conditions(&self, task: Task) -> &[Check] {
-        self.conditions.get(task.conditions)
-    }
-
     pub(super) fn excludes(&self, task: Task) -> &[u32] {
         self.excludes.get(task.excludes)
     }
@@ -137,7 +155,7 @@ impl Compiled {
             + self.checks.capacity() * size_of::<Check>()
             + self.tasks.capacity() * size_of::<Task>()
             + self.owners.capacity() * size_of::<u32>()
-            + [self.excludes.bytes(), self.conditions.bytes()].iter().sum::<usize>()
+            + self.excludes.bytes()
             + [self.include.bytes(), self.exclude.bytes()].iter().sum::<usize>()
             + [self.port_sets.bytes(), self.addresses.bytes()].iter().sum::<usize>()
             + [&self.profile, &self.identities, &self.flow]
@@ -148,18 +166,47 @@ impl Compiled {
 }
 
 impl Side {
-    /// What is known of the filters beside a profile's bits.
-    pub(super) fn rows<'a>(&'a self, profile: &'a [u64], ports: Option<(u16, u16)>) -> Rows<'a> {
-        let (source, destination) = ports.unzip();
-        Rows([profile, self.source_ports.get(source), self.destination_ports.get(destination)])
+    /// Whether a flow of such a profile and ports can pass any filter, as far as that is known before addresses are
+    /// looked at.
+    pub(super) fn is_open(&self, profile: &[u64], ports: Option<(u16, u16)>) -> bool {
+        match &self.search {
+            Search::Few(few) => first(profile) & few.of_ports(ports) != 0,
+            Search::Many(_) => true,
+        }
+    }
+
+    /// Shows the places of the filters that nothing of a flow speaks against which is known here.
+    pub(super) fn each(&self, profile: &[u64], spot: &Spot, mut show: impl FnMut(u32)) {
+        match &self.search {
+            Search::Few(few) => {
+                let word = first(profile)
+                    & few.of_ports(spot.ports)
+                    & few.of_address(End::Source, spot.source)
+                    & few.of_address(End::Destination, spot.destination);
+                each_bit(word, show);
+            }
+            Search::Many(many) => {
+                let (source, destination) = spot.ports.unzip();
+                let rows =
+                    Rows([profile, many.source_ports.get(source), many.destination_ports.get(destination)]);
+                many.access.places(spot, |places| rows.each(places, &mut show));
+            }
+        }
     }
 
     const fn bytes(&self) -> usize {
-        self.access.bytes()
-            + self.source_ports.bytes()
-            + self.destination_ports.bytes()
-            + self.items.capacity() * size_of::<Item>()
+        let search = match &self.search {
+            Search::Few(few) => few.bytes(),
+            Search::Many(many) => {
+                many.access.bytes() + many.source_ports.bytes() + many.destination_ports.bytes()
+            }
+        };
+        search + self.row.bytes() + self.items.capacity() * size_of::<Item>()
     }
+}
+
+fn first(row: &[u64]) -> u64 {
+    row.first().copied().unwrap_or(0)
 }
 
 impl Rule {

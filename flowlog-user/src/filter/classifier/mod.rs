@@ -4,15 +4,16 @@
 //! prefix, a port), so that a flow meets only filters that it is likely to pass; what else they ask is a test that is
 //! shared: addresses are compared once, as the number of the division of the address space they lie in, and whatever
 //! does not depend on addresses and ports is found out once for all flows of a kind, as a bit for each filter: of those
-//! that are found, the ones that would fail by it are never looked at. The plain evaluation of [`Filter`](super::Filter)
+//! that are found, the ones that would fail by it are never looked at. As few filters as fit a word are not searched at
+//! all: each address and each port has the word of those it lets pass. The plain evaluation of [`Filter`](super::Filter)
 //! is the reference that a test compares with.
 
 mod access;
 mod builder;
 mod compiled;
+mod few;
 mod lists;
 mod paged;
-mod places;
 mod ports;
 mod predicate;
 mod profile;
@@ -20,7 +21,6 @@ mod rows;
 mod space;
 
 use self::compiled::{Check, Compiled, FEW, Item, Task};
-use self::places::Places;
 use self::profile::{Profiles, evaluate, holds};
 use super::Spec;
 use crate::record::{Flow, Identity, Node, Seen};
@@ -46,8 +46,6 @@ struct Memory {
     tested: Vec<u32>,
     /// By who the two sides are: which predicates hold. Not of a flow, but of all.
     identities: [Option<Box<[u64]>>; IDENTITIES * IDENTITIES],
-    /// Where addresses lie; of all flows too.
-    places: Places,
 }
 
 const IDENTITIES: usize = 3;
@@ -69,7 +67,6 @@ impl Classifier {
             taken: vec![0; compiled.tasks.len()],
             excluded: vec![0; compiled.tasks.len()],
             tested: vec![0; compiled.flow.len()],
-            places: Places::new(&compiled.space),
             ..Memory::default()
         };
         Self { compiled, profiles: Profiles::default(), memory }
@@ -92,18 +89,20 @@ impl Classifier {
         tasks.clear();
         let Self { compiled, profiles, memory } = self;
         memory.next();
-        let mut place =
-            |asked, address| if asked { memory.places.place(&compiled.space, address) } else { 0 };
+        let profile = profiles.of(compiled, flow, node);
+        let (row, ports) = (profiles.include(profile), flow.l4.ports());
+        if !compiled.include.is_open(row, ports) {
+            return;
+        }
+        let place = |asked, address| if asked { compiled.space.place(address) } else { 0 };
         let spot = Spot {
             source: place(compiled.asks_source, flow.source),
             destination: place(compiled.asks_destination, flow.destination),
-            ports: flow.l4.ports(),
+            ports,
         };
-        let profile = profiles.of(compiled, flow, node);
         let enrich = Some(enrich);
         let mut look = Look { compiled, profiles, profile, spot, memory, flow, node, is_plain: true, enrich };
-        let rows = compiled.include.rows(profiles.include(profile), spot.ports);
-        compiled.include.access.places(&spot, |places| rows.each(places, |place| look.include(place, tasks)));
+        compiled.include.each(row, &spot, |place| look.include(place, tasks));
         if tasks.is_empty() {
             return;
         }
@@ -118,7 +117,7 @@ impl Classifier {
     /// Bytes on the heap, beside what single predicates hold.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.compiled.bytes() + self.memory.places.bytes()
+        self.compiled.bytes()
     }
 }
 
@@ -193,14 +192,14 @@ impl<E: FnOnce(&mut Flow)> Look<'_, E> {
         self.check(first) && (item.more.is_empty() || self.holds(self.compiled.part(item.more.clone())))
     }
 
-    /// Leaves out the tasks whose conditions do not hold or of which an exclude filter does.
+    /// Leaves out the tasks of which an exclude filter holds.
     fn exclude(&mut self, tasks: &mut Vec<u32>) {
         let compiled = self.compiled;
         let of = |task: u32| compiled.tasks.get(task as usize).copied().unwrap_or_default();
         if tasks.iter().any(|task| of(*task).excluded_by_search) {
             let spot = self.spot;
-            let rows = compiled.exclude.rows(self.profiles.exclude(self.profile), spot.ports);
-            compiled.exclude.access.places(&spot, |places| rows.each(places, |place| self.search(place)));
+            let row = self.profiles.exclude(self.profile);
+            compiled.exclude.each(row, &spot, |place| self.search(place));
         }
         tasks.retain(|number| {
             let task = of(*number);
@@ -213,8 +212,7 @@ impl<E: FnOnce(&mut Flow)> Look<'_, E> {
             return false;
         }
         let compiled = self.compiled;
-        self.holds(compiled.conditions(task))
-            && !compiled.excludes(task).iter().any(|filter| self.holds(compiled.whole(*filter)))
+        !compiled.excludes(task).iter().any(|filter| self.holds(compiled.whole(*filter)))
     }
 
     /// Notes the tasks that the exclude filter at this place leaves out.

@@ -31,13 +31,18 @@ pub(super) struct Profiles {
 
 /// Everything of a flow that decides about such predicates, but for why it was dropped.
 pub(super) fn key(flow: &Flow, with_flags: bool) -> u16 {
-    let (l4, flags) = match flow.l4 {
-        L4::Other => (0, 0),
-        L4::Tcp { flags, .. } => (1, if with_flags { flags } else { 0 }),
-        L4::Udp { .. } => (2, 0),
-        L4::Sctp { .. } => (3, 0),
-        L4::Icmpv4 { .. } => (4, 0),
-        L4::Icmpv6 { .. } => (5, 0),
+    // Constants, and no branch: the next flow's protocol cannot be foretold.
+    let l4: u16 = match flow.l4 {
+        L4::Other => 0,
+        L4::Tcp { .. } => 1,
+        L4::Udp { .. } => 2,
+        L4::Sctp { .. } => 3,
+        L4::Icmpv4 { .. } => 4,
+        L4::Icmpv6 { .. } => 5,
+    };
+    let flags = match flow.l4 {
+        L4::Tcp { flags, .. } if with_flags => flags,
+        _ => 0,
     };
     let hook = match flow.hook {
         Hook::EndpointIngress => 0,
@@ -45,11 +50,7 @@ pub(super) fn key(flow: &Flow, with_flags: bool) -> u16 {
         Hook::UplinkIngress => 2,
         Hook::UplinkEgress => 3,
     };
-    let reply = match flow.is_reply {
-        None => 0,
-        Some(false) => 1,
-        Some(true) => 2,
-    };
+    let reply = flow.is_reply.map_or(0, |is_reply| 1 + u16::from(is_reply));
     let version = match flow.ip_version() {
         IpVersion::V4 => 0,
         IpVersion::V6 => 1,
@@ -110,7 +111,7 @@ impl Profiles {
         }
         let row = |side: &Side| -> Vec<u64> {
             let passes = |filter| compiled.passes_profile(filter, |predicate| holds(&bits, predicate));
-            pack(side.access.row().iter(), |filter| filter.is_some_and(passes))
+            pack(side.row.iter(), |filter| filter.is_some_and(passes))
         };
         self.include.push(row(&compiled.include));
         self.exclude.push(row(&compiled.exclude));

@@ -70,12 +70,17 @@ impl Rows<'_> {
         let [a, b, c] = self.0;
         for at in places.first..places.first + places.words {
             let bits = |row: &[u64]| row.get(at as usize).copied().unwrap_or(0);
-            let mut word = bits(a) & bits(b) & bits(c) & places.mask;
-            while word != 0 {
-                show(at * 64 + word.trailing_zeros());
-                word &= word - 1;
-            }
+            let word = bits(a) & bits(b) & bits(c) & places.mask;
+            each_bit(word, |bit| show(at * 64 + bit));
         }
+    }
+}
+
+/// Shows the number of each bit that is set.
+pub(super) fn each_bit(mut word: u64, mut show: impl FnMut(u32)) {
+    while word != 0 {
+        show(word.trailing_zeros());
+        word &= word - 1;
     }
 }
 
