@@ -106,8 +106,8 @@ fn old_tasks_go_on_whatever_stands_in_their_file() -> Result<()> {
     bad(&mut daemon, "tasks: cannot be read: no such file or directory")?;
     fs::create_dir(&tasks)?;
     bench.write("a.yaml", &["{name: a, filePath: LOGS/a.log, events: [start, end]}"])?;
-    daemon.wait_for(CHANGED)?; // a has no description any more
-    daemon.wait_for(CHANGED)?; // and b is gone for good
+    daemon.wait_for("the file is gone, and with it what it held")?; // b, for good
+    daemon.wait_for(CHANGED)?; // with it a, which has no description any more
     bad(&mut daemon, "")?; // nothing more is to be said
     daemon.stop()?.check()?;
 

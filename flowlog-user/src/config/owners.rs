@@ -59,6 +59,8 @@ pub struct Config {
     /// What was asked for at the last decision and not given, and what was told of pools.
     refused: Vec<(Owned, Vec<Problem>)>,
     noticed: BTreeMap<PathBuf, (Vec<Problem>, Vec<Problem>)>,
+    /// Since when a decision waits for a file that seems to be gone, and what is to be told with it.
+    postponed: Option<(u64, Vec<News>)>,
 }
 
 impl Config {
@@ -78,6 +80,7 @@ impl Config {
             forms: Forms::default(),
             refused: Vec::new(),
             noticed: BTreeMap::new(),
+            postponed: None,
         }
     }
 
@@ -119,9 +122,17 @@ impl Config {
     }
 
     /// Reads every file and says what has changed. `force` decides again even when nothing has.
+    ///
+    /// A change that comes while a file seems to be gone waits until that is sure, at most [`CONFIG_GONE_MS`]: a file that is
+    /// renamed is there under its new name first, and would be refused what the old one has.
     pub fn look(&mut self, now_ns: u64, force: bool) -> Look {
-        let mut look = Look::default();
-        if self.scan(now_ns, &mut look) || force {
+        let (since_ns, news) = self.postponed.take().unzip();
+        let mut look = Look { news: news.unwrap_or_default(), ..Look::default() };
+        let changed = self.scan(now_ns, &mut look) || since_ns.is_some();
+        let since_ns = since_ns.unwrap_or(now_ns);
+        if changed && look.again && now_ns.saturating_sub(since_ns) < CONFIG_GONE_MS * 1_000_000 {
+            self.postponed = Some((since_ns, std::mem::take(&mut look.news)));
+        } else if changed || force {
             self.decide(&mut look);
         }
         look

@@ -148,9 +148,45 @@ fn a_file_that_stays_away_takes_its_tasks_along_and_a_folder_does_not() {
     assert_eq!(names(&config), ["a"]);
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("c.yaml"), one("c")).unwrap();
-    assert_eq!(said(&config.look(40, false)), ["accepted c.yaml"]);
-    assert_eq!(said(&config.look(40 + GONE_NS, false)), ["gone a.yaml"]);
+    assert!(config.look(40, false).again);
+    assert_eq!(said(&config.look(40 + GONE_NS, false)), ["accepted c.yaml", "gone a.yaml"]);
     assert_eq!(names(&config), ["c"]);
+}
+
+#[test]
+fn a_renamed_file_is_refused_nothing_on_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join("a.yaml"), folder.path().join("b.yaml"));
+    fs::write(&old, one("a")).unwrap();
+    let mut config = started(folder.path());
+    fs::rename(&old, &new).unwrap();
+    // SIGHUP right behind it changes nothing of that.
+    for (now_ns, force) in [(10, false), (11, true), (9 + GONE_NS, false)] {
+        let look = config.look(now_ns, force);
+        assert!(look.again && look.news.is_empty() && look.decision.is_none(), "{now_ns}");
+        assert!(config.error().is_none() && *config.tasks()["a"].file == *old, "{now_ns}");
+    }
+    let look = config.look(10 + GONE_NS, false);
+    assert_eq!(said(&look), ["accepted b.yaml", "gone a.yaml"]);
+    assert!(look.decision.unwrap().refused.is_empty() && config.error().is_none());
+    assert_eq!(*config.tasks()["a"].file, *new);
+}
+
+#[test]
+fn files_that_come_and_go_hold_a_change_up_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(|name| folder.path().join(format!("{name}.yaml")));
+    fs::write(&a, one("a")).unwrap();
+    fs::write(&b, one("b")).unwrap();
+    let mut config = started(folder.path());
+    fs::write(&c, one("c")).unwrap();
+    fs::remove_file(&a).unwrap();
+    assert!(config.look(10, false).decision.is_none());
+    fs::write(&a, one("a")).unwrap();
+    fs::remove_file(&b).unwrap();
+    let look = config.look(10 + GONE_NS, false);
+    assert!(look.again && look.decision.is_some(), "another one is away, and c has waited");
+    assert_eq!((said(&look), names(&config)), (vec!["accepted c.yaml".to_owned()], vec!["a", "b", "c"]));
 }
 
 #[test]
