@@ -53,9 +53,45 @@ fn has_written(line: &str) -> bool {
     line.strip_prefix("written ").is_some_and(|count| count != "0")
 }
 
+/// The test that is also the child.
+const NAME: &str = "files::kill::what_was_written_before_a_kill_is_read_and_nothing_is_overwritten";
+
+/// Lets a child write records from this number on and kills it this long after it began, or after its first record is
+/// written. Gives how many it had told of.
+fn killed(folder: &Path, first: u64, has_begun: bool, moment: Duration) -> Result<u64> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["--exact", NAME, "--nocapture"])
+        .env("FLOWLOG_TEST_FOLDER", folder)
+        .env(CHILD, first.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let said = child.stdout.take().context("stdout")?;
+    let (begun, begins) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut said = std::io::BufReader::new(said);
+        let mut text = String::new();
+        // Libtest's own words come first.
+        while !text.lines().any(has_written) && std::io::BufRead::read_line(&mut said, &mut text)? > 0 {}
+        let _ = begun.send(());
+        std::io::Read::read_to_string(&mut said, &mut text)?;
+        std::io::Result::Ok(text)
+    });
+    if has_begun {
+        begins.recv_timeout(Duration::from_secs(30)).context("nothing was written")?;
+    }
+    std::thread::sleep(moment);
+    child.kill()?;
+    child.wait()?;
+    let said = reader.join().ok().context("the reader")??;
+    // The last line may be cut off.
+    let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let told = whole.lines().rev().find_map(|line| line.strip_prefix("written ")?.parse().ok());
+    Ok(told.unwrap_or(0))
+}
+
 #[test]
 fn what_was_written_before_a_kill_is_read_and_nothing_is_overwritten() -> Result<()> {
-    const NAME: &str = "files::kill::what_was_written_before_a_kill_is_read_and_nothing_is_overwritten";
     const ROUND: u64 = 1 << 32;
     if let (Some(folder), Some(first)) = (std::env::var_os("FLOWLOG_TEST_FOLDER"), std::env::var_os(CHILD)) {
         return write_for_ever(Path::new(&folder), first.to_string_lossy().parse()?);
@@ -73,38 +109,10 @@ fn what_was_written_before_a_kill_is_read_and_nothing_is_overwritten() -> Result
             .map(|file| fs::read(&file).map(|bytes| (file, bytes)))
             .collect::<Result<_, _>>()?;
         let first = round * ROUND;
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["--exact", NAME, "--nocapture"])
-            .env("FLOWLOG_TEST_FOLDER", &folder)
-            .env(CHILD, first.to_string())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let moment = Duration::from_millis(20) + Duration::from_micros((seed >> 33) % 150_000);
-        let said = child.stdout.take().context("stdout")?;
-        let (begun, begins) = std::sync::mpsc::channel();
-        let reader = std::thread::spawn(move || {
-            let mut said = std::io::BufReader::new(said);
-            let mut text = String::new();
-            // Libtest's own words come first.
-            while !text.lines().any(has_written) && std::io::BufRead::read_line(&mut said, &mut text)? > 0 {}
-            let _ = begun.send(());
-            std::io::Read::read_to_string(&mut said, &mut text)?;
-            std::io::Result::Ok(text)
-        });
         // Every other round dies while it writes, however slow the machine is; the others at any moment of their start.
-        if round % 2 == 0 {
-            begins.recv_timeout(Duration::from_secs(30)).context("nothing was written")?;
-        }
-        std::thread::sleep(moment);
-        child.kill()?;
-        child.wait()?;
-        let said = reader.join().ok().context("the reader")??;
-        // The last line may be cut off.
-        let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        let told: u64 =
-            whole.lines().rev().find_map(|line| line.strip_prefix("written ")?.parse().ok()).unwrap_or(0);
+        let told = killed(&folder, first, round % 2 == 0, moment)?;
         wrote += u64::from(told > 0);
 
         let mut text = Vec::new();
