@@ -37,7 +37,7 @@ pub(super) enum Condition {
     /// All of the bounds.
     Amount(Amount, Vec<RangeInclusive<u64>>),
     /// An address of the pools.
-    Pool(End, InPools),
+    Pool(End, Box<InPools>),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -94,10 +94,10 @@ impl Conditions {
                     bounds(tree, problems, duration_ns).map(|all| Condition::Amount(Amount::DurationNs, all))
                 }
                 "source_pool" => {
-                    InPools::read(tree, problems).map(|pools| Condition::Pool(End::Source, pools))
+                    InPools::read(tree, problems).map(|pools| Condition::Pool(End::Source, pools.into()))
                 }
                 "destination_pool" => {
-                    InPools::read(tree, problems).map(|pools| Condition::Pool(End::Destination, pools))
+                    InPools::read(tree, problems).map(|pools| Condition::Pool(End::Destination, pools.into()))
                 }
                 _ => {
                     problems.error(&entry.place, "not served by this version yet; remove it");
@@ -140,14 +140,14 @@ impl Conditions {
     /// What is asked for of each end's pool.
     pub(super) fn pools(&self) -> impl Iterator<Item = (End, &InPools)> {
         self.0.iter().filter_map(|(_, condition)| match condition {
-            Condition::Pool(end, named) => Some((*end, named)),
+            Condition::Pool(end, named) => Some((*end, &**named)),
             _ => None,
         })
     }
 
     pub(super) fn pools_mut(&mut self) -> impl Iterator<Item = (End, &mut InPools)> {
         self.0.iter_mut().filter_map(|(_, condition)| match condition {
-            Condition::Pool(end, named) => Some((*end, named)),
+            Condition::Pool(end, named) => Some((*end, &mut **named)),
             _ => None,
         })
     }

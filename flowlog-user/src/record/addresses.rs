@@ -13,15 +13,9 @@ pub struct AddressSet {
 
 /// Ranges in order, none of which touches the next: where each begins, and what comes after its end. So a number lies in
 /// one if an odd number of edges is not above it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Ranges<N> {
     edges: Ranked<N>,
-}
-
-impl<N> Default for Ranges<N> {
-    fn default() -> Self {
-        Self { edges: Ranked::default() }
-    }
 }
 
 /// Where the IPv4-mapped addresses begin (`::ffff:0.0.0.0`).

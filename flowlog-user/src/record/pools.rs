@@ -120,12 +120,10 @@ impl Pools {
             }
         }
         of.sets = parts.into_iter().map(|(v4, v6)| AddressSet::new(v4, v6)).collect();
-        of.v4 = Division {
-            starts: Ranked::new(v4.iter().filter_map(|(start, _)| u32::try_from(*start).ok()).collect()),
-            tags: v4.iter().map(|(_, tag)| *tag).collect(),
-        };
-        let (starts, tags) = v6.into_iter().unzip();
-        of.v6 = Division { starts: Ranked::new(starts), tags };
+        (of.v4, of.v6) = (
+            Division::new(v4.into_iter().filter_map(|(start, tag)| Some((u32::try_from(start).ok()?, tag)))),
+            Division::new(v6.into_iter()),
+        );
         of
     }
 
@@ -186,6 +184,13 @@ impl Pools {
 type Parts = (Vec<(u32, u32)>, Vec<(u128, u128)>);
 
 impl<N: Number> Division<N> {
+    /// What comes before the first pool needs no start, and without it the search begins nearer.
+    fn new(starts: impl Iterator<Item = (N, PoolTag)>) -> Self {
+        let (starts, tags) = starts.skip_while(|(_, tag)| *tag == PoolTag::NONE).unzip();
+        Self { starts: Ranked::new(starts), tags }
+    }
+
+    #[inline]
     fn tag(&self, number: N) -> PoolTag {
         self.starts
             .rank(number)

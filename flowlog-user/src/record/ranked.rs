@@ -4,27 +4,27 @@
 const EACH: usize = 2;
 const BUCKETS_MAX: usize = 1 << 16;
 
+/// Numbers that are compared at once, without a branch: where in its bucket an address lies cannot be foretold.
+const AT_ONCE: usize = 4;
+
 /// Numbers in order. A table of their upper bits narrows each search to those that share a bucket; where they stand so
 /// close together that all share one, it is a search by halves.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ranked<N> {
+    /// With as many of the largest number behind them as are compared at once.
     starts: Vec<N>,
-    /// How many numbers come before each bucket, and all of them at the end.
+    len: usize,
+    base: N,
+    /// How many numbers come before each bucket, and all of them at the end, twice.
     before: Vec<u32>,
     shift: u32,
 }
 
-impl<N> Default for Ranked<N> {
-    fn default() -> Self {
-        Self { starts: Vec::new(), before: Vec::new(), shift: 0 }
-    }
-}
-
 /// An address as a number.
-pub trait Number: Copy + Ord {
+pub trait Number: Copy + Ord + Default {
     /// There is none above it.
     const LARGEST: Self;
-    /// How far it is above another one that is not larger, by upper bits.
+    /// How far it is above another one, by upper bits; 0 if it is not larger.
     fn above(self, base: Self, shift: u32) -> usize;
     /// By how much to shift what is this far above another one to stay below a number of buckets, two at least.
     fn shift(self, base: Self, buckets: usize) -> u32;
@@ -47,7 +47,7 @@ macro_rules! number {
             }
 
             fn above(self, base: Self, shift: u32) -> usize {
-                usize::try_from((self - base) >> shift).unwrap_or(usize::MAX)
+                usize::try_from(self.saturating_sub(base) >> shift).unwrap_or(usize::MAX)
             }
 
             fn shift(self, base: Self, buckets: usize) -> u32 {
@@ -63,30 +63,42 @@ number!(u128);
 impl<N: Number> Ranked<N> {
     /// Of numbers in order, 2^32 of them at most.
     #[must_use]
-    pub fn new(starts: Vec<N>) -> Self {
+    pub fn new(mut starts: Vec<N>) -> Self {
         let (Some(base), Some(last)) = (starts.first().copied(), starts.last()) else {
             return Self::default();
         };
-        let buckets = (starts.len() / EACH).max(2).next_power_of_two().min(BUCKETS_MAX);
+        let len = starts.len();
+        let buckets = (len / EACH).max(2).next_power_of_two().min(BUCKETS_MAX);
         let shift = last.shift(base, buckets);
         let count = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        let mut before = Vec::with_capacity(buckets + 1);
+        let mut before = Vec::with_capacity(buckets + 2);
         for (at, start) in starts.iter().enumerate() {
             before.resize(start.above(base, shift) + 1, count(at));
         }
-        before.push(count(starts.len()));
-        Self { starts, before, shift }
+        before.extend([count(len); 2]);
+        starts.reserve_exact(AT_ONCE);
+        starts.resize(len + AT_ONCE, N::LARGEST);
+        Self { starts, len, base, before, shift }
     }
 
     /// How many of them are not above a number.
     #[must_use]
+    #[inline]
     pub fn rank(&self, number: N) -> usize {
-        let Some(base) = self.starts.first().copied().filter(|base| *base <= number) else { return 0 };
-        let bucket = number.above(base, self.shift);
-        let Some([from, to]) = self.before.get(bucket..).and_then(|rest| rest.first_chunk::<2>()) else {
-            return self.starts.len();
-        };
-        let (from, to) = (*from as usize, *to as usize);
+        let bucket = number.above(self.base, self.shift).min(self.before.len().saturating_sub(2));
+        let from = self.before.get(bucket).map_or(0, |from| *from as usize);
+        let some = self.starts.get(from..).and_then(|rest| rest.first_chunk::<AT_ONCE>());
+        let below = some.map_or(0, |some| some.iter().map(|start| usize::from(*start <= number)).sum());
+        if below == AT_ONCE {
+            return self.crowded(bucket, from, number);
+        }
+        from + below
+    }
+
+    /// The same where many share a bucket, and of the largest number.
+    #[inline(never)]
+    fn crowded(&self, bucket: usize, from: usize, number: N) -> usize {
+        let to = self.before.get(bucket + 1).map_or(0, |to| *to as usize);
         let within = self.starts.get(from..to).unwrap_or_default();
         from + within.partition_point(|start| *start <= number)
     }
@@ -94,19 +106,19 @@ impl<N: Number> Ranked<N> {
     /// How many there are.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.starts.len()
+        self.len
     }
 
     /// Whether there is none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+        self.len == 0
     }
 
     /// The numbers.
     #[must_use]
     pub fn as_slice(&self) -> &[N] {
-        &self.starts
+        self.starts.get(..self.len).unwrap_or_default()
     }
 
     /// Bytes on the heap.

@@ -8,7 +8,6 @@ use super::ports::PortSets;
 use super::predicate::Predicate;
 use super::rows::{PortRows, Row, Rows, each_bit};
 use super::space::{Divisions, Space};
-use crate::record::End;
 
 /// The filters of all tasks, each distinct one once.
 #[derive(Clone, Debug, Default)]
@@ -166,25 +165,30 @@ impl Compiled {
 }
 
 impl Side {
-    /// Whether a flow of such a profile and ports can pass any filter, as far as that is known before addresses are
-    /// looked at.
-    pub(super) fn is_open(&self, profile: &[u64], ports: Option<(u16, u16)>) -> bool {
+    /// What is known of the filters before addresses are looked at; nothing of a flow for which it is 0 can pass any.
+    #[inline]
+    pub(super) fn open(&self, profile: &[u64], ports: Option<(u16, u16)>) -> u64 {
         match &self.search {
-            Search::Few(few) => first(profile) & few.of_ports(ports) != 0,
-            Search::Many(_) => true,
+            Search::Few(few) => first(profile) & few.of_ports(ports),
+            Search::Many(_) => u64::MAX,
         }
     }
 
-    /// Shows the places of the filters that nothing of a flow speaks against which is known here.
-    pub(super) fn each(&self, profile: &[u64], spot: &Spot, mut show: impl FnMut(u32)) {
+    /// What is known of them, `open` from before, once addresses were looked at.
+    #[inline]
+    pub(super) fn narrow(&self, open: u64, spot: &Spot) -> u64 {
         match &self.search {
-            Search::Few(few) => {
-                let word = first(profile)
-                    & few.of_ports(spot.ports)
-                    & few.of_address(End::Source, spot.source)
-                    & few.of_address(End::Destination, spot.destination);
-                each_bit(word, show);
-            }
+            Search::Few(few) => open & few.of_addresses(spot.source, spot.destination),
+            Search::Many(_) => open,
+        }
+    }
+
+    /// Shows the places of the filters that nothing of a flow speaks against which is known here. `open`: what is known of
+    /// them by ports and addresses.
+    #[inline]
+    pub(super) fn each(&self, open: u64, profile: &[u64], spot: &Spot, mut show: impl FnMut(u32)) {
+        match &self.search {
+            Search::Few(_) => each_bit(open, show),
             Search::Many(many) => {
                 let (source, destination) = spot.ports.unzip();
                 let rows =

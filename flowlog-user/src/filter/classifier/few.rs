@@ -1,7 +1,6 @@
 use super::compiled::Check;
 use super::lists::Lists;
 use super::space::Divisions;
-use crate::record::End;
 
 /// As many filters as a word has bits: what an address or a port says of all of them is one word, so that nothing is
 /// searched and nothing branches.
@@ -50,17 +49,16 @@ impl Few {
     }
 
     /// The filters that the ports do not speak against.
+    #[inline]
     pub(super) fn of_ports(&self, ports: Option<(u16, u16)>) -> u64 {
         let (source, destination) = ports.unzip();
         self.source_port.get(source) & self.destination_port.get(destination)
     }
 
-    /// The filters that the address of one end, which lies in this division, does not speak against.
-    pub(super) fn of_address(&self, end: End, division: u32) -> u64 {
-        match end {
-            End::Source => self.source.get(division),
-            End::Destination => self.destination.get(division),
-        }
+    /// The filters that addresses which lie in these divisions do not speak against.
+    #[inline]
+    pub(super) fn of_addresses(&self, source: u32, destination: u32) -> u64 {
+        self.source.get(source) & self.destination.get(destination)
     }
 
     /// Bytes on the heap.
@@ -99,6 +97,7 @@ impl Words {
     }
 
     /// All filters where none asks.
+    #[inline]
     fn get(&self, division: u32) -> u64 {
         let word = match self {
             Self::Own(words) => words.get(division as usize),
@@ -154,7 +153,12 @@ impl PortWords {
         ((port >> 6) as usize, (port & 63) as usize)
     }
 
+    #[inline]
     fn get(&self, port: Option<u16>) -> u64 {
+        if self.pages.len() == 1 && self.none == u64::MAX {
+            // No filter asks.
+            return u64::MAX;
+        }
         let Some((page, at)) = port.map(Self::place) else { return self.none };
         let page = self.page_of.get(page).copied().unwrap_or(0);
         self.pages.get(usize::from(page)).and_then(|page| page.get(at)).copied().unwrap_or(0)
@@ -241,8 +245,7 @@ mod tests {
             };
             for division in 0..DIVISIONS {
                 let wanted = word(&|(spans, _)| spans.iter().any(|(a, b)| (*a..=*b).contains(&division)));
-                assert_eq!(few.of_address(End::Destination, division), wanted, "{division}");
-                assert_eq!(few.of_address(End::Source, division), u64::MAX);
+                assert_eq!(few.of_addresses(DIVISIONS - division, division), wanted, "{division}");
             }
             for port in 0..=u16::MAX {
                 let wanted = word(&|(_, ports)| ports.contains(&port));

@@ -32,6 +32,7 @@ impl<T> Lists<T> {
     }
 
     /// One of them; empty where there is none of that number.
+    #[inline]
     pub(super) fn get(&self, number: u32) -> &[T] {
         let at = number as usize;
         let (Some(&start), Some(&end)) = (self.starts.get(at), self.starts.get(at + 1)) else { return &[] };

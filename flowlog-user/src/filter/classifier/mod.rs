@@ -91,7 +91,8 @@ impl Classifier {
         memory.next();
         let profile = profiles.of(compiled, flow, node);
         let (row, ports) = (profiles.include(profile), flow.l4.ports());
-        if !compiled.include.is_open(row, ports) {
+        let open = compiled.include.open(row, ports);
+        if open == 0 {
             return;
         }
         let place = |asked, address| if asked { compiled.space.place(address) } else { 0 };
@@ -100,9 +101,13 @@ impl Classifier {
             destination: place(compiled.asks_destination, flow.destination),
             ports,
         };
+        let open = compiled.include.narrow(open, &spot);
+        if open == 0 {
+            return;
+        }
         let enrich = Some(enrich);
         let mut look = Look { compiled, profiles, profile, spot, memory, flow, node, is_plain: true, enrich };
-        compiled.include.each(row, &spot, |place| look.include(place, tasks));
+        compiled.include.each(open, row, &spot, |place| look.include(place, tasks));
         if tasks.is_empty() {
             return;
         }
@@ -122,6 +127,7 @@ impl Classifier {
 }
 
 impl Memory {
+    #[inline]
     fn next(&mut self) {
         self.flow += 1;
         if self.flow >= u32::MAX / 2 {
@@ -199,7 +205,8 @@ impl<E: FnOnce(&mut Flow)> Look<'_, E> {
         if tasks.iter().any(|task| of(*task).excluded_by_search) {
             let spot = self.spot;
             let row = self.profiles.exclude(self.profile);
-            compiled.exclude.each(row, &spot, |place| self.search(place));
+            let open = compiled.exclude.narrow(compiled.exclude.open(row, spot.ports), &spot);
+            compiled.exclude.each(open, row, &spot, |place| self.search(place));
         }
         tasks.retain(|number| {
             let task = of(*number);

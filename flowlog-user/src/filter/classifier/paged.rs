@@ -15,6 +15,7 @@ impl Default for Paged {
 
 impl Paged {
     /// The key's number; 0 where it has none.
+    #[inline]
     pub(super) fn get(&self, key: u16) -> u32 {
         let [high, low] = key.to_be_bytes();
         let page = self.page_of.get(usize::from(high)).copied().unwrap_or(0);

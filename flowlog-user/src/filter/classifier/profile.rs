@@ -68,6 +68,7 @@ impl Profiles {
     }
 
     /// The profile of a flow.
+    #[inline]
     pub(super) fn of(&mut self, compiled: &Compiled, flow: &Flow, node: &Node) -> u32 {
         let key = key(flow, compiled.asks_flags);
         let reason = flow.dropped.map(|dropped| (key, dropped.kind.hubble));
@@ -96,6 +97,7 @@ impl Profiles {
     }
 
     /// The row of include filters.
+    #[inline]
     pub(super) fn include(&self, number: u32) -> &[u64] {
         self.include.get(number)
     }

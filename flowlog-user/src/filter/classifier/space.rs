@@ -34,6 +34,7 @@ impl Space {
     }
 
     /// The division an address lies in.
+    #[inline]
     pub(super) fn place(&self, address: IpAddr) -> u32 {
         match address {
             IpAddr::V4(address) => self.place_v4(address.to_bits()),
@@ -41,10 +42,12 @@ impl Space {
         }
     }
 
+    #[inline]
     fn place_v4(&self, bits: u32) -> u32 {
         index(self.v4.rank(bits))
     }
 
+    #[inline]
     fn place_v6(&self, bits: u128) -> u32 {
         index(self.v4.len() + 1 + self.v6.rank(bits))
     }
