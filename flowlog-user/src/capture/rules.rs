@@ -3,6 +3,7 @@
 //! More groups, prefixes or ports than there is room for make the tables wider, never narrower, and [`Tables::widened`]
 //! says so.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use flowlog_abi::{GROUPS_MAX, Groups, RuleBase};
@@ -124,20 +125,21 @@ fn cut(bits: u128, length: u8) -> Prefix {
     Prefix { length: 128, bits }.cut(length)
 }
 
-/// Two alternatives as one that takes at least what each takes.
-fn either(one: &Group, other: &Group) -> Group {
-    fn union<T: Copy + Ord>(a: Option<&BTreeSet<T>>, b: Option<&BTreeSet<T>>) -> Option<BTreeSet<T>> {
-        Some(a?.union(b?).copied().collect())
+/// Makes an alternative one that takes at least what each of two takes.
+fn join_into(own: &mut Group, other: &Group) {
+    fn widen<T: Copy + Ord>(own: &mut Option<BTreeSet<T>>, other: Option<&BTreeSet<T>>) {
+        match (own.as_mut(), other) {
+            (Some(own), Some(other)) => own.extend(other),
+            _ => *own = None,
+        }
     }
-    Group {
-        source: union(one.source.as_ref(), other.source.as_ref()),
-        destination: union(one.destination.as_ref(), other.destination.as_ref()),
-        source_ports: union(one.source_ports.as_ref(), other.source_ports.as_ref()),
-        destination_ports: union(one.destination_ports.as_ref(), other.destination_ports.as_ref()),
-        protocols: union(one.protocols.as_ref(), other.protocols.as_ref()),
-        versions: union(one.versions.as_ref(), other.versions.as_ref()),
-        of: one.of.or(other.of),
-    }
+    widen(&mut own.source, other.source.as_ref());
+    widen(&mut own.destination, other.destination.as_ref());
+    widen(&mut own.source_ports, other.source_ports.as_ref());
+    widen(&mut own.destination_ports, other.destination_ports.as_ref());
+    widen(&mut own.protocols, other.protocols.as_ref());
+    widen(&mut own.versions, other.versions.as_ref());
+    own.of = own.of.or(other.of);
 }
 
 /// Which parts a group asks for.
@@ -172,7 +174,7 @@ fn joined(groups: &[Group], widened: &mut Vec<String>) -> Vec<Group> {
     let mut kept: Vec<Group> = Vec::new();
     for group in groups.iter().collect::<BTreeSet<_>>() {
         match kept.iter_mut().take(COMPARED_MAX).find(|other| alike(other, group)) {
-            Some(other) => *other = either(other, group),
+            Some(other) => join_into(other, group),
             None => kept.push(group.clone()),
         }
     }
@@ -186,9 +188,10 @@ fn joined(groups: &[Group], widened: &mut Vec<String>) -> Vec<Group> {
     ));
     let mut by_shape: BTreeMap<[bool; 6], Group> = BTreeMap::new();
     for group in kept {
-        let joined =
-            by_shape.get(&shape(&group)).map_or_else(|| group.clone(), |other| either(other, &group));
-        by_shape.insert(shape(&group), joined);
+        match by_shape.entry(shape(&group)) {
+            Entry::Vacant(place) => _ = place.insert(group),
+            Entry::Occupied(mut other) => join_into(other.get_mut(), &group),
+        }
     }
     by_shape.into_values().collect()
 }

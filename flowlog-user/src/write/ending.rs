@@ -170,7 +170,9 @@ impl Writer {
         self.named_ns = first_ns.max(self.names.behind(&finished.name));
         self.note_finished(self.folder.path.join(&finished.name));
         self.backlog.note_own(&self.folder, &finished.name);
-        self.backlog.scan(&self.folder, &self.names)?;
+        let mut all = finished.others;
+        all.push(finished.name.clone());
+        self.backlog.find(&self.folder, &self.names, &all);
         self.backlog.make_room(&self.folder, 0, self.spec.total_bytes_max);
         Ok(Some(finished.name))
     }

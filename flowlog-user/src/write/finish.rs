@@ -22,6 +22,8 @@ pub(super) struct Finished {
     pub(super) name: String,
     /// The next live file, locked, where it could be put in the other's place.
     pub(super) next: Option<File>,
+    /// What else was in the folder.
+    pub(super) others: Vec<String>,
 }
 
 /// Gives a live file, synced by the caller, its finished name, and compresses it where that is the task's way. On an
@@ -42,21 +44,21 @@ pub(super) fn finish(
         Successor::None => None,
     };
     let from = if next.is_some() { names.next() } else { names.live.clone() };
-    let name = rename(folder, names, &from, first_ns).inspect_err(|_| {
+    let (name, others) = rename(folder, names, &from, first_ns).inspect_err(|_| {
         if next.is_some() {
             // As it was, if that can be.
             let _ = folder.exchange(&from, &names.live).map(|()| folder.unlink(&from));
         }
     })?;
     folder.sync()?;
-    let Compression::Gzip { level } = spec.compression else { return Ok(Finished { name, next }) };
+    let Compression::Gzip { level } = spec.compression else { return Ok(Finished { name, next, others }) };
     let mark = folder.mark();
     let name =
         gzip::compress(folder, file, &name, (level, &mark), (spec.mode, owner)).unwrap_or_else(|error| {
             tracing::warn!(%error, "a finished file stays uncompressed");
             name
         });
-    Ok(Finished { name, next })
+    Ok(Finished { name, next, others })
 }
 
 /// Puts a new file in the live file's place in one step, so that its name is locked at every moment; the live file goes
@@ -75,16 +77,18 @@ fn succeed(folder: &Folder, names: &Names, spec: &Spec, owner: Ids) -> Option<Fi
 }
 
 /// A name is the time of the first record or, where that would not sort behind every name that is there (a collision,
-/// a clock that went back, also before a restart), the next millisecond.
-fn rename(folder: &Folder, names: &Names, from: &str, first_ns: i64) -> Result<String, Error> {
-    let newest = names.newest_ns(&folder.names()?);
+/// a clock that went back, also before a restart), the next millisecond. The names that were there are given too: a folder
+/// that thousands of tasks share is not read twice for each file.
+fn rename(folder: &Folder, names: &Names, from: &str, first_ns: i64) -> Result<(String, Vec<String>), Error> {
+    let others = folder.names()?;
+    let newest = names.newest_ns(&others);
     let mut ns = newest.map_or(first_ns, |newest| first_ns.max(newest.saturating_add(MILLISECOND_NS)));
     for _ in 0..TRIES_MAX {
         // A name is taken when it is taken under any compression.
         if !names.variants(ns).iter().any(|name| folder.exists(name)) {
             let name = names.finished(ns);
             match folder.rename(from, &name) {
-                Ok(()) => return Ok(name),
+                Ok(()) => return Ok((name, others)),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(folder.io("rename", from, error)),
             }

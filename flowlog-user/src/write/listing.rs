@@ -32,17 +32,17 @@ impl Listings {
         }
     }
 
-    /// The names in a folder.
+    /// The names in a folder, in order.
     pub(super) fn names(&self, folder: &Folder) -> Result<Arc<Vec<String>>, Error> {
         let mut known = self.known();
         let (Some(known), Ok(stat)) = (&mut *known, fstat(&folder.fd)) else {
-            return folder.names().map(Arc::new);
+            return sorted(folder);
         };
         let place = (stat.st_dev, stat.st_ino);
         if let Some(names) = known.get(&place) {
             return Ok(Arc::clone(names));
         }
-        let names = Arc::new(folder.names()?);
+        let names = sorted(folder)?;
         known.insert(place, Arc::clone(&names));
         Ok(names)
     }
@@ -54,6 +54,12 @@ impl Listings {
     fn known(&self) -> MutexGuard<'_, Option<HashMap<Place, Arc<Vec<String>>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn sorted(folder: &Folder) -> Result<Arc<Vec<String>>, Error> {
+    let mut names = folder.names()?;
+    names.sort_unstable();
+    Ok(Arc::new(names))
 }
 
 impl Drop for Sharing<'_> {

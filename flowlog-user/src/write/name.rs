@@ -60,6 +60,18 @@ impl Names {
         Self { live: self.next(), ..self.clone() }
     }
 
+    /// Those of names in order among which all of the task's finished files are: thousands of tasks may share a folder.
+    pub(super) fn among<'a>(&self, sorted: &'a [String]) -> &'a [String] {
+        let begin = match &self.dated {
+            None => self.stem.as_str(),
+            Some((template, _)) => template.split(DATE).next().unwrap_or_default(),
+        };
+        let from = sorted.partition_point(|name| name.as_str() < begin);
+        let rest = sorted.get(from..).unwrap_or_default();
+        let count = rest.partition_point(|name| name.starts_with(begin));
+        rest.get(..count).unwrap_or_default()
+    }
+
     /// What a finished file's name begins with, whatever its day: what follows.
     fn behind_stem<'a>(&self, name: &'a str) -> Option<&'a str> {
         let Some((template, _)) = &self.dated else { return name.strip_prefix(self.stem.as_str()) };
@@ -205,6 +217,18 @@ mod tests {
         ]));
         assert_eq!(found, Some(NS / 1_000_000 * 1_000_000));
         assert_eq!(names.newest_ns(&list(&["2026-11-30.log"])), None);
+    }
+
+    #[test]
+    fn of_names_in_order_all_of_the_task_are_among_few() {
+        let all = ["a-1.log", "b", "b-20261130T201426.122Z.log", "b-x", "b.log", "ba", "c", "e2026-11-30-f"];
+        let all = all.map(str::to_owned);
+        let among = |name: &str| Names::new(name, Compression::None).among(&all).to_vec();
+        assert_eq!(among("b.log"), all[1..6]);
+        assert_eq!(among("0.log"), [""; 0]);
+        assert_eq!(among("d.log"), [""; 0]);
+        assert_eq!(among("e{date}-f.log"), all[7..]);
+        assert_eq!(among("{date}.log"), all);
     }
 
     #[test]

@@ -164,7 +164,8 @@ impl Writer {
         let names = Names::new(&name, spec.compression);
         // A clock that went back does not bring old days back.
         let all = roots.listings.names(&folder)?;
-        let newest_ns = names.newest_ns(&all).unwrap_or(0);
+        let own = names.among(&all);
+        let newest_ns = names.newest_ns(own).unwrap_or(0);
         let names = names.of_day(wall_ns().max(newest_ns)).unwrap_or(names);
         let owner = Ids::find(&spec.owner, &spec.task)?;
         let notices = Notices {
@@ -191,7 +192,7 @@ impl Writer {
             // The task's files are others now.
             backlog.scan(&folder, &names)?;
         } else {
-            backlog.find(&folder, &names, &all);
+            backlog.find(&folder, &names, own);
         }
         backlog.make_room(&folder, 0, spec.total_bytes_max);
         let left = salvaged.as_ref().and_then(|salvaged| salvaged.path.file_name()?.to_str());
