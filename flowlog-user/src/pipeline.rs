@@ -26,7 +26,7 @@ use crate::limits::CADENCES_MAX;
 use crate::metrics::{Sent, Tally, TaskCounters};
 use crate::record::fields::Mask;
 use crate::record::{Flow, Format, Node, Seen};
-use crate::task::{Closing, Earlier, Finished, Overflow, Planned, Running, Spec};
+use crate::task::{Calls, Closing, Earlier, Finished, Overflow, Planned, Running, Spec};
 use crate::write::{Error, Roots};
 
 pub use stage::{Built, Seat, Stage, Swap};
@@ -353,12 +353,14 @@ impl Pipeline {
 
     /// Hands what the tasks have taken to their writers; what costs time for each task is done from time to time.
     fn hand_on(&mut self) {
+        let mut calls = Calls::default();
         for place in self.touched.drain(..) {
             let Some(lane) = self.lanes.get_mut(place) else { continue };
             if let Some(lines) = self.lines.get_mut(lane.lines) {
-                lane.hand_on(lines, self.overflow);
+                lane.hand_on(lines, self.overflow, &mut calls);
             }
         }
+        drop(calls);
         if self.unsettled_since.get_or_insert_with(Instant::now).elapsed() >= SETTLE {
             self.settle();
         }

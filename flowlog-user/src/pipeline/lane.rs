@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::lines::Lines;
 use crate::record::Format;
-use crate::task::{Aggregator, Overflow, Phase, Planned, RateLimit, Running};
+use crate::task::{Aggregator, Calls, Overflow, Phase, Planned, RateLimit, Running};
 use crate::write::Chunk;
 
 /// A task in the pipeline.
@@ -136,8 +136,8 @@ impl Lane {
         times.from_ns = times.from_ns.min(from_ns);
     }
 
-    /// Hands what was taken to the writer.
-    pub(super) fn hand_on(&mut self, lines: &mut Lines, overflow: Overflow) {
+    /// Hands what was taken to the writer, which is called with the others.
+    pub(super) fn hand_on(&mut self, lines: &mut Lines, overflow: Overflow, calls: &mut Calls) {
         self.is_touched = false;
         // Before the writer counts what it has written of them.
         self.count_matched();
@@ -147,7 +147,7 @@ impl Lane {
         self.taken.clear();
         let chunk =
             Chunk { format: self.format(), lines: bytes, records, first_ns, last_ns, seen_from_ns: from_ns };
-        self.running.write(chunk, overflow);
+        self.running.write_with(chunk, overflow, calls);
     }
 
     fn count_matched(&mut self) {

@@ -3,7 +3,7 @@ use crate::limits::{
     AGGREGATE_BYTES_MAX, COMPRESSORS_BYTES_MAX, COMPRESSORS_SHARED, UNCOMPRESSED_BYTES_MAX,
     WAITING_ALL_BYTES_MAX, WRITER_QUEUES_BYTES,
 };
-use crate::write::{Compression, compressor_bytes};
+use crate::write::{Compression, SCRATCH_BYTES, compressor_bytes};
 
 /// Of each task: its settings, its writer, what of its folder it remembers.
 const TASK_BYTES: u64 = 32 << 10;
@@ -47,7 +47,8 @@ impl Memory {
             memory.aggregates_bytes += task.aggregation.map_or(0, |_| AGGREGATE_BYTES_MAX as u64);
         }
         // Those that are lent for a moment, and those that lie idle.
-        let others = 2 * COMPRESSORS_SHARED as u64 * shared_bytes;
+        let others = if shared_bytes == 0 { 0 } else { shared_bytes + SCRATCH_BYTES as u64 };
+        let others = 2 * COMPRESSORS_SHARED as u64 * others;
         memory.compressors_bytes = if others == 0 { 0 } else { COMPRESSORS_BYTES_MAX as u64 + others };
         memory
     }

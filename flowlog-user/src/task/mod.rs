@@ -30,3 +30,4 @@ pub use plan::{Claims, Plan, Planned, rules};
 pub use rate::RateLimit;
 pub use running::{Closing, Earlier, Finished, Overflow, Running};
 pub use spec::{Phase, Spec};
+pub use writers::Calls;

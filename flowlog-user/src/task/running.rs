@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::desk::{Desk, LossesBefore};
-use super::writers::{Post, WRITERS};
+use super::writers::{Calls, Post, WRITERS};
 use crate::limits::{WRITER_QUEUE_BYTES, WRITER_QUEUE_CHUNKS, WRITER_QUEUES_BYTES};
 use crate::metrics::TaskCounters;
 use crate::write::{Chunk, Error, Files, Place, Roots, Salvaged, Sink, Spec};
@@ -176,6 +176,11 @@ impl Running {
 
     /// Hands records to the writer.
     pub fn write(&self, chunk: Chunk, overflow: Overflow) {
+        self.write_with(chunk, overflow, &mut Calls::default());
+    }
+
+    /// The same, of several tasks in turn, whose writers are called together.
+    pub fn write_with(&self, chunk: Chunk, overflow: Overflow, calls: &mut Calls) {
         let Shared { counters, moved, .. } = &*self.shared;
         let (records, bytes) = (u64::from(chunk.records), chunk.lines.len() as u64);
         if overflow == Overflow::Wait {
@@ -189,6 +194,8 @@ impl Running {
                 counters.dropped_queue_full.add(records);
                 return;
             }
+            // Nobody makes room who has not been called.
+            calls.make();
             // Room may also come from other tasks, which do not say so.
             queue = moved.wait_timeout(queue, RECHECK).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -201,7 +208,7 @@ impl Running {
         QUEUED_BYTES.fetch_add(bytes, Ordering::Relaxed);
         queue.chunks.push_back(chunk);
         drop(queue);
-        self.post.wake();
+        self.post.wake_with(calls);
     }
 
     /// Other settings for the same live file: it is finished, and the next one begins with them.

@@ -75,6 +75,10 @@ struct Roster {
     /// When the turn of each busy thread began.
     busy: HashMap<u64, Instant>,
     free: usize,
+    /// Of the free ones, those that were called and have not come yet: a call costs more than many a turn.
+    called: usize,
+    /// The watch looks within moments anyway, and there are as many threads as usual.
+    watches: bool,
     threads: usize,
     /// Numbers given to posts and turns.
     number: u64,
@@ -130,16 +134,48 @@ impl std::fmt::Debug for Post {
 impl Post {
     /// Asks for a turn.
     pub(super) fn wake(self: &Arc<Self>) {
+        self.wake_with(&mut Calls::default());
+    }
+
+    /// Asks for a turn, when the others are called too.
+    pub(super) fn wake_with(self: &Arc<Self>, calls: &mut Calls) {
         let woken = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| match state {
             IDLE => Some(WAITING),
             RUNNING => Some(WOKEN),
             _ => None,
         });
         if woken == Ok(IDLE) {
-            let mut roster = self.crew.roster();
-            roster.ready.push_back(Arc::clone(self));
-            self.crew.call(&mut roster);
+            calls.0.push(Arc::clone(self));
         }
+        if calls.0.len() >= CALLS_MAX {
+            calls.make();
+        }
+    }
+}
+
+/// Posts that ask for turns, called when there are enough of them, or when this is dropped: each call for itself would
+/// cost a thousand tasks more than what they have to do.
+#[derive(Debug, Default)]
+pub struct Calls(Vec<Arc<Post>>);
+
+/// So many that those who wait for it are not late.
+const CALLS_MAX: usize = 32;
+
+impl Calls {
+    /// Calls them now.
+    pub(super) fn make(&mut self) {
+        let Some(crew) = self.0.first().map(|post| Arc::clone(&post.crew)) else { return };
+        let mut roster = crew.roster();
+        for post in self.0.drain(..) {
+            roster.ready.push_back(post);
+            crew.call(&mut roster);
+        }
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        self.make();
     }
 }
 
@@ -163,7 +199,17 @@ impl Crew {
                 tracing::error!(%error, "no thread for the writers could be started");
             }
         }
-        if roster.free > 0 { self.ready.notify_one() } else { self.alarm.notify_one() }
+        self.rouse(roster);
+    }
+
+    /// Calls somebody for a turn that waits, unless whoever was called already will take it.
+    fn rouse(&self, roster: &mut Roster) {
+        if roster.free > roster.called {
+            roster.called += 1;
+            self.ready.notify_one();
+        } else if roster.free == 0 && !roster.watches {
+            self.alarm.notify_one();
+        }
     }
 
     /// Wakes posts at their moments, and starts threads where turns wait that nobody takes.
@@ -177,7 +223,7 @@ impl Crew {
                 roster.due_at.remove(&post.number);
                 if post.state.compare_exchange(IDLE, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                     roster.ready.push_back(post);
-                    self.ready.notify_one();
+                    self.rouse(&mut roster);
                 }
             }
             let moving = roster.busy.values().filter(|began| now.duration_since(**began) < STUCK).count();
@@ -187,12 +233,14 @@ impl Crew {
             }
             let next = roster.due.first_key_value().map(|((at, _), _)| at.saturating_duration_since(now));
             let soon = (!roster.ready.is_empty()).then_some(STUCK / 4);
+            roster.watches = soon.is_some() && roster.free + moving >= usual;
             roster = match next.into_iter().chain(soon).min() {
                 Some(pause) => {
                     self.alarm.wait_timeout(roster, pause).unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => self.alarm.wait(roster).unwrap_or_else(PoisonError::into_inner),
             };
+            roster.watches = false;
         }
     }
 
@@ -205,6 +253,7 @@ impl Crew {
             Ok(_) => {
                 roster.threads += 1;
                 roster.free += 1;
+                roster.called += 1;
             }
             Err(error) => tracing::error!(%error, "no further thread for the writers could be started"),
         }
@@ -213,11 +262,13 @@ impl Crew {
     /// A thread: takes turns until there have been none for a while.
     fn serve(self: Arc<Self>) {
         let mut roster = self.roster();
+        roster.called = roster.called.saturating_sub(1);
         while !roster.closed {
             let Some(post) = roster.next() else {
                 let (again, waited) =
                     self.ready.wait_timeout(roster, PATIENCE).unwrap_or_else(PoisonError::into_inner);
                 roster = again;
+                roster.called = roster.called.saturating_sub(1);
                 if waited.timed_out() && roster.ready.is_empty() && roster.free > 1 {
                     break;
                 }
@@ -228,7 +279,7 @@ impl Crew {
             let turn = roster.number;
             roster.busy.insert(turn, Instant::now());
             if !roster.ready.is_empty() {
-                if roster.free > 0 { self.ready.notify_one() } else { self.alarm.notify_one() }
+                self.rouse(&mut roster);
             }
             drop(roster);
             post.state.store(RUNNING, Ordering::Release);

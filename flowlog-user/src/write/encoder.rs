@@ -90,12 +90,7 @@ impl Encoder {
             Some(lease) => lease,
             None => pool::share(level)?,
         };
-        let end = ZSTD_EndDirective::ZSTD_e_end;
-        match self.waiting.as_slice() {
-            [] => lease.compress(&[], &mut self.out, end)?,
-            [whole] => lease.compress(whole, &mut self.out, end)?,
-            pieces => lease.compress(&pieces.concat(), &mut self.out, end)?,
-        }
+        lease.compress_whole(&self.waiting, &mut self.out)?;
         self.forget();
         Ok(())
     }

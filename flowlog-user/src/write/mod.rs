@@ -46,7 +46,7 @@ pub use listing::Sharing;
 pub use lock::{Lock, namespace_lock};
 pub use losses::Place;
 pub use nothing::Nothing;
-pub use pool::cost as compressor_bytes;
+pub use pool::{SCRATCH_BYTES, cost as compressor_bytes};
 pub use roots::{Roots, create_folders};
 pub use salvage::Salvaged;
 pub use show::{Extent, Show};

@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{
     CCtx, CParameter, InBuffer, OutBuffer, ResetDirective, compress_bound, get_error_name,
@@ -18,13 +19,45 @@ struct Pool {
     idle: Vec<(i32, CCtx<'static>)>,
     kept_bytes: usize,
     shared: usize,
+    /// Those that nobody uses.
+    scratches: Vec<Scratch>,
 }
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { idle: Vec::new(), kept_bytes: 0, shared: 0 });
+static POOL: Mutex<Pool> =
+    Mutex::new(Pool { idle: Vec::new(), kept_bytes: 0, shared: 0, scratches: Vec::new() });
 static RETURNED: Condvar = Condvar::new();
 
 /// Room made for zstd's output at a time: a block (128 KiB) and its header always fit.
 const OUTPUT_STEP_BYTES: usize = (128 << 10) + 64;
+
+/// Room for what goes into a compressor and what comes out of it. To make it for each frame anew would be as much work as
+/// a part of the compressing.
+#[derive(Default)]
+struct Scratch {
+    text: Vec<u8>,
+    compressed: Vec<u8>,
+}
+
+/// What one of the two keeps at most: more than a frame is as a rule.
+const SCRATCH_BYTES_MAX: usize = FRAME_BYTES_MAX + (FRAME_BYTES_MAX >> 2);
+
+/// Bytes of the two that are kept.
+pub const SCRATCH_BYTES: usize = 2 * SCRATCH_BYTES_MAX;
+
+impl Scratch {
+    fn take() -> Self {
+        lock().scratches.pop().unwrap_or_default()
+    }
+
+    fn give_back(mut self) {
+        self.text.shrink_to(SCRATCH_BYTES_MAX);
+        self.compressed.shrink_to(SCRATCH_BYTES_MAX);
+        let mut pool = lock();
+        if pool.scratches.len() < COMPRESSORS_SHARED {
+            pool.scratches.push(self);
+        }
+    }
+}
 
 /// A compressor on loan; it goes back when dropped.
 pub(super) struct Lease {
@@ -103,24 +136,54 @@ pub const fn cost(level: i32) -> usize {
 }
 
 impl Lease {
-    /// Compresses lines behind what `out` holds already, up to `until`. A frame that begins and ends here is made in one
-    /// piece.
+    /// Compresses lines behind what `out` holds already, up to `until`.
     pub(super) fn compress(
         &mut self,
         lines: &[u8],
         out: &mut Vec<u8>,
         until: ZSTD_EndDirective,
     ) -> io::Result<()> {
+        let mut scratch = Scratch::take();
+        let done = self.compress_by(&mut scratch.compressed, lines, out, until);
+        scratch.give_back();
+        done
+    }
+
+    /// Compresses all lines of a frame in one piece, behind what `out` holds already.
+    pub(super) fn compress_whole(&mut self, pieces: &[Bytes], out: &mut Vec<u8>) -> io::Result<()> {
+        let mut scratch = Scratch::take();
+        let Scratch { text, compressed } = &mut scratch;
+        let whole: &[u8] = match pieces {
+            [whole] => whole,
+            pieces => {
+                text.clear();
+                text.reserve(pieces.iter().map(Bytes::len).sum());
+                pieces.iter().for_each(|piece| text.extend_from_slice(piece));
+                text
+            }
+        };
+        let done = self.compress_by(compressed, whole, out, ZSTD_EndDirective::ZSTD_e_end);
+        scratch.give_back();
+        done
+    }
+
+    fn compress_by(
+        &mut self,
+        compressed: &mut Vec<u8>,
+        lines: &[u8],
+        out: &mut Vec<u8>,
+        until: ZSTD_EndDirective,
+    ) -> io::Result<()> {
         let context = self.context.as_mut().ok_or(io::ErrorKind::NotFound)?;
         let is_continued = until == ZSTD_EndDirective::ZSTD_e_continue;
-        let room =
-            if is_continued { OUTPUT_STEP_BYTES } else { compress_bound(lines.len()) + OUTPUT_STEP_BYTES };
+        let room = if until == ZSTD_EndDirective::ZSTD_e_end { compress_bound(lines.len()) } else { 0 };
+        compressed.clear();
+        compressed.reserve(room.max(OUTPUT_STEP_BYTES));
         let mut input = InBuffer::around(lines);
         loop {
-            out.reserve(room);
-            let filled = out.len();
-            let mut output = OutBuffer::around_pos(out, filled);
+            let mut output = OutBuffer::around(compressed);
             let left = context.compress_stream2(&mut output, &mut input, until).map_err(failed)?;
+            out.extend_from_slice(output.as_slice());
             let is_done = if is_continued { input.pos() == lines.len() } else { left == 0 };
             if is_done {
                 return Ok(());
