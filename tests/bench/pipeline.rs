@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use flowlog_tests::daemon::binary;
 use flowlog_tests::measure::{Case, Series, Spread, in_turn, progress};
 use flowlog_tests::report::{Figure, Target};
+use flowlog_tests::usage::on_one_cpu;
 use flowlog_user::clock::Clock;
 use flowlog_user::config;
 use flowlog_user::decode::{Cadence, Decoder, Flows};
@@ -20,7 +21,6 @@ use flowlog_user::record::fields::Mask;
 use flowlog_user::record::{Flow, Format, Node};
 use flowlog_user::task::{Finished, Overflow, Plan};
 use flowlog_user::write::Roots;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use rustix::time::ClockId;
 use zerocopy::IntoBytes;
 
@@ -69,14 +69,7 @@ pub(crate) struct Work {
 }
 
 fn run(settings: &Settings) -> Result<Vec<Figure>> {
-    let usual = sched_getaffinity(None)?;
-    let mut one = CpuSet::new();
-    one.set(sched_getcpu());
-    // Threads that are started from here on have it from this one.
-    sched_setaffinity(None, &one)?;
-    let figures = measured(settings);
-    sched_setaffinity(None, &usual)?;
-    figures
+    on_one_cpu(|| measured(settings))
 }
 
 fn measured(settings: &Settings) -> Result<Vec<Figure>> {
