@@ -384,6 +384,12 @@ impl Pipeline {
         self.running().for_each(|running| running.note_lost(lost.clone()));
     }
 
+    /// The same of dropped packets, in the files of the tasks that get them.
+    pub fn note_lost_drops(&self, lost: &Earlier) {
+        let dropping = self.dropping.iter().filter_map(|at| self.lanes.get(*at));
+        dropping.for_each(|lane| lane.running.note_lost(lost.clone()));
+    }
+
     /// Writes what tasks have added up over intervals that are over. How long until the next one is.
     pub fn give_out(&mut self) -> Option<Duration> {
         let now_ns = self.clock()?;

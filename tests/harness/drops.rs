@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::daemon::{Daemon, Ended};
 use crate::netns::Netns;
-use crate::records::{Record, Tuple, all};
+use crate::records::{Record, Tuple, all, found};
 
 /// A task that asks for drops.
 pub const DROPS: &str = "
@@ -116,8 +116,8 @@ impl Watch {
     pub fn stop(self) -> Result<Stopped> {
         let ended = self.daemon.stop()?;
         ended.check()?;
-        let records = all(&self.folder.path().join("logs"), "drops-")?;
-        Ok(Stopped { ended, records, folder: self.folder })
+        let (records, lost) = found(&self.folder.path().join("logs"), "drops-", "kernel")?;
+        Ok(Stopped { ended, records, lost, folder: self.folder })
     }
 }
 
@@ -128,6 +128,8 @@ pub struct Stopped {
     pub ended: Ended,
     /// Records of the task `drops`.
     pub records: Vec<Record>,
+    /// How many drops its files say were lost.
+    pub lost: u64,
     folder: tempfile::TempDir,
 }
 

@@ -45,6 +45,8 @@ pub struct Told {
     pub lost: u64,
     /// Of them for want of room in the table.
     pub full: u64,
+    /// Lost by what the files say.
+    pub said: u64,
 }
 
 /// A flood from all CPUs in a host where a daemon records drops, from its start to its end; the ledger has closed.
@@ -63,7 +65,8 @@ pub fn flooded(netns: &Netns, sources: u32, time: Duration) -> Result<Told> {
     let (packets, bytes) = nft_counter(netns, "dropped")?;
     let size = frame.len() as u64 - ETHERNET;
     ensure!((packets, bytes) == (flood.frames, flood.frames * size), "{packets} {bytes}: {flood:?}");
-    let mut told = Told { flood, cpus, records: 0, packets: 0, bytes: 0, lost: 0, full: 0 };
+    let mut told =
+        Told { flood, cpus, records: 0, packets: 0, bytes: 0, lost: 0, full: 0, said: stopped.lost };
     let ours =
         stopped.records.iter().filter(|record| record.number("l4/UDP/destination_port") == u64::from(PORT));
     for record in ours {

@@ -40,14 +40,32 @@ pub fn zstdcat(file: &Path, whole: bool) -> Result<Vec<Value>> {
 /// # Errors
 /// As [`zstdcat`].
 pub fn all(folder: &Path, stem: &str) -> Result<Vec<Record>> {
-    let mut records = Vec::new();
+    Ok(found(folder, stem, "")?.0)
+}
+
+/// The same, and how many records the files say were lost at a place (`kernel`, `queue`, ...).
+///
+/// # Errors
+/// As [`zstdcat`].
+pub fn found(folder: &Path, stem: &str, place: &str) -> Result<(Vec<Record>, u64)> {
+    let (mut records, mut lost) = (Vec::new(), 0);
     for file in files(folder)? {
-        if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(stem)) {
-            let lines = zstdcat(&file, true)?.into_iter();
-            records.extend(lines.filter(|line| line.get("flow").is_some()).map(Record));
+        if !file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(stem)) {
+            continue;
         }
+        let lines = zstdcat(&file, true)?;
+        for (at, line) in lines.iter().enumerate() {
+            let told = line.pointer("/lost_events/num_events_lost").and_then(Value::as_str);
+            // What it is about stands in the line that follows.
+            let about = lines.get(at + 1).and_then(|next| next.pointer("/node_status/message"));
+            let about = about.and_then(Value::as_str).unwrap_or_default();
+            if let Some(told) = told.filter(|_| about.contains(&format!("lost at the {place} "))) {
+                lost += told.parse::<u64>()?;
+            }
+        }
+        records.extend(lines.into_iter().filter(|line| line.get("flow").is_some()).map(Record));
     }
-    Ok(records)
+    Ok((records, lost))
 }
 
 /// One line of a log.

@@ -83,6 +83,14 @@ fn what_nftables_drops_on_its_way_through_and_out() -> Result<()> {
         reason == "NETFILTER_DROP" && sum.interface == "u0" && sum.direction == "EGRESS",
         "{reason} {sum:?}"
     );
+    // An interface that is watched is named as it is with any other packet.
+    let here = stopped.records.iter().find(|record| record.number("l4/UDP/destination_port") == 7005);
+    ensure!(
+        here.is_some_and(
+            |record| record.text("interface/name") == "u0" && record.extension("drop_interface").is_empty()
+        ),
+        "{here:?}"
+    );
     Ok(())
 }
 

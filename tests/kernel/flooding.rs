@@ -41,5 +41,6 @@ fn more_kinds_than_there_is_room_for_lose_what_they_say_they_lost() -> Result<()
     let accounted = told.packets + told.lost;
     ensure!(told.packets <= frames && (frames..frames + 1_000).contains(&accounted), "{accounted}: {told:?}");
     ensure!(told.full > 0 && told.full == told.lost, "{told:?}");
+    ensure!(told.said == told.lost, "in the file {}, counted {}", told.said, told.lost);
     Ok(())
 }

@@ -9,10 +9,9 @@ use flowlog_tests::daemon::Daemon;
 use flowlog_tests::http::{get, series, unix};
 use flowlog_tests::load::Load;
 use flowlog_tests::netns::{INTERFACE, Pair};
-use flowlog_tests::records::{Record, files, sums, zstdcat};
+use flowlog_tests::records::{found, sums};
 use flowlog_tests::shim;
 use rustix::process::Signal;
-use serde_json::Value;
 
 use crate::end_to_end::tasks;
 use crate::lifecycle::until;
@@ -33,28 +32,6 @@ fn metric(folder: &Path, name: &str) -> Result<u64> {
     let page = get(unix(&folder.join("flowlog.sock"))?, "/metrics")?.1;
     let value = series(&page).get(name).copied().with_context(|| format!("no {name}"))?;
     Ok(format!("{value}").parse()?)
-}
-
-/// What the files of a task hold: records, and how many are said to be lost at a place.
-fn found(folder: &Path, stem: &str, place: &str) -> Result<(Vec<Record>, u64)> {
-    let (mut records, mut lost) = (Vec::new(), 0);
-    for file in files(folder)? {
-        if !file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(stem)) {
-            continue;
-        }
-        let lines = zstdcat(&file, true)?;
-        for (at, line) in lines.iter().enumerate() {
-            let told = line.pointer("/lost_events/num_events_lost").and_then(Value::as_str);
-            // What it is about stands in the line that follows.
-            let about = lines.get(at + 1).and_then(|next| next.pointer("/node_status/message"));
-            let about = about.and_then(Value::as_str).unwrap_or_default();
-            if let Some(told) = told.filter(|_| about.contains(&format!("lost at the {place} "))) {
-                lost += told.parse::<u64>()?;
-            }
-        }
-        records.extend(lines.into_iter().filter(|line| line.get("flow").is_some()).map(Record));
-    }
-    Ok((records, lost))
 }
 
 #[test]

@@ -51,6 +51,15 @@ pub struct DropLedger {
     pub pending_bytes: u64,
 }
 
+impl DropLedger {
+    /// Drops that the kernel has shown, or would have, and that are in no record.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        let Drops { lost_full, lost_refused, lost_nested, lost_unread, .. } = self.counters;
+        lost_full + lost_refused + lost_nested + lost_unread + self.missed
+    }
+}
+
 impl Default for DropLedger {
     fn default() -> Self {
         Self {

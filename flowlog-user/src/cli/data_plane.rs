@@ -19,13 +19,13 @@ use flowlog_user::record::{Node, Pools};
 use flowlog_user::server::board::{Board, View};
 use flowlog_user::server::busiest::Watcher;
 use flowlog_user::server::ledger::Books;
-use flowlog_user::task::{Earlier, Finished};
+use flowlog_user::task::Finished;
 
 use tokio::sync::oneshot;
 
 use super::Names;
 use super::live_line::Seen;
-use super::losses::{self, InKernel};
+use super::losses::{self, Losses, Lost};
 use super::privileged::{Pending, Privileged};
 use super::settling::Settling;
 
@@ -113,7 +113,7 @@ pub(crate) struct Command {
 enum Work {
     Batch(Batch),
     Swap(Box<Swap>, Option<Batch>, oneshot::Sender<Applied>),
-    Lost(Earlier),
+    Lost(Lost),
 }
 
 /// The next work, and until it comes what tasks have added up; nothing when there will be no more.
@@ -180,7 +180,7 @@ impl DataPlane {
         commands: Receiver<Command>,
     ) -> anyhow::Result<Self> {
         let (sender, receiver): (SyncSender<Work>, Receiver<Work>) = sync_channel(BATCHES_WAITING);
-        let (settling, losses) = (live.is_pinned().then(Settling::default), InKernel::new(live.is_pinned()));
+        let (settling, losses) = (live.is_pinned().then(Settling::default), Losses::new(live.is_pinned()));
         let done = settling.as_ref().map(Settling::done);
         let work = Builder::new()
             .name("flowlog-work".into())
@@ -193,7 +193,7 @@ impl DataPlane {
                                 done.fetch_add(1, Ordering::Release);
                             }
                         }
-                        Work::Lost(lost) => pipeline.note_lost(&lost),
+                        Work::Lost(lost) => lost.tell(&pipeline),
                         Work::Swap(swap, last, done) => {
                             // The receiver is gone only when the daemon stops; it waits for closing tasks there.
                             let _ = done.send(pipeline.apply(*swap, last));
@@ -256,7 +256,7 @@ struct Capture {
     commands: Receiver<Command>,
     /// Of pinned tables only.
     settling: Option<Settling>,
-    losses: InKernel,
+    losses: Losses,
     /// While somebody asks who speaks most.
     watcher: Option<Watcher>,
     /// What the kernel is to test by, and from when.
@@ -280,7 +280,7 @@ impl Capture {
                 let _ = sender.send(Work::Lost(losses::by_a_kill(lost, now)));
             }
         }
-        if let Some(lost) = stopped.as_ref().ok().and_then(|ledger| losses.news(ledger)) {
+        for lost in stopped.iter().flat_map(|ledger| losses.news(ledger)) {
             let _ = sender.send(Work::Lost(lost));
         }
         // The worker ends when it has taken the last batch and the sender is gone.
@@ -352,6 +352,8 @@ impl Capture {
                 }
             })?;
             self.hand_on(&mut out);
+            // So was what was lost of it.
+            self.tell()?;
             self.live.widen_rules(&command.widened)?;
             let mut last = self.decoder.flows();
             let Change { leaving, moving, joining, .. } = command.change;
@@ -437,7 +439,7 @@ impl Capture {
         // Before the kernel's counters, which run on: so more was sent than is decoded, never the other way round.
         let decode = self.decoder.counts();
         let books = Books { capture: self.live.ledger()?, decode, ..Books::default() };
-        if let Some(lost) = self.losses.news(&books.capture) {
+        for lost in self.losses.news(&books.capture) {
             let _ = self.sender.send(Work::Lost(lost));
         }
         self.control.board.tell(View { books, interfaces: self.live.interfaces(), taken: Instant::now() });
