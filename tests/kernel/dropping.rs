@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use flowlog_tests::drops::{Dropped, Sum, Watch, counter, datagrams, nft, to_port};
+use flowlog_tests::drops::{Dropped, Sum, Watch, chain, counter, datagrams, nft, nft_counter, to_port};
 use flowlog_tests::guest::kernel;
 use flowlog_tests::netns::{FAR, INTERFACE, NEAR, Netns, Pair};
 use flowlog_tests::packets::{SYN, ipv4_with, sound_frame, tcp, udp};
@@ -340,5 +340,46 @@ fn a_handshake_ends_when_the_listen_queue_is_full() -> Result<()> {
     // Kernels before 6.14 give no reason.
     let name = if kernel() >= (6, 14) { "TCP_LISTEN_OVERFLOW" } else { "NOT_SPECIFIED" };
     ensure!(of_late == [(name, overflows)], "{overflows} overflows, {dropped:#?}");
+    Ok(())
+}
+
+#[test]
+fn what_another_packet_was_made_of_is_no_drop() -> Result<()> {
+    let pair = Pair::new(false)?;
+    chain(&pair.far, "input", &[(7046, "dropped", "drop")])?;
+    let watch = Watch::start(&pair.near)?;
+    let (ready, bound) = channel();
+    let receiving = pair.far.enter(move || -> Result<usize> {
+        let socket = UdpSocket::bind((FAR, 7045))?;
+        socket.set_read_timeout(Some(flowlog_tests::daemon::PATIENCE))?;
+        ready.send(())?;
+        let mut buffer = [0; 8_000];
+        Ok((0..5).map_while(|_| socket.recv(&mut buffer).ok()).sum())
+    });
+    bound.recv()?;
+    // Three fragments each.
+    datagrams(&pair.near, FAR, 7045, 5, 4_000)?;
+    datagrams(&pair.near, FAR, 7046, 4, 4_000)?;
+    let received = receiving.join().map_err(|_| anyhow::anyhow!("a host died"))??;
+    // Delivered, and freed by another way than a socket's.
+    let pinged = pair.near.run(&["ping", "-q", "-n", "-c", "3", "-i", "0.2", "-s", "4000", FAR])?;
+    let stopped = watch.stop()?;
+    let (packets, bytes) = nft_counter(&pair.far, "dropped")?;
+    let (reason, sum) = to_port(&stopped.of(&pair.far)?, 7046)?;
+    ensure!((reason.as_str(), packets, received) == ("NETFILTER_DROP", 4, 5 * 4_000), "{reason} {packets}");
+    ensure!(
+        (sum.packets, sum.bytes) == (packets, bytes + 14 * packets),
+        "{sum:?}, nftables {packets} {bytes}"
+    );
+    ensure!(pinged.contains(" 3 received"), "{pinged}");
+    // Fragments know of no host any more.
+    let strays: Vec<_> = stopped
+        .records
+        .iter()
+        .filter(|record| record.amount("drop_netns") == 0 && record.text("IP/destination") == FAR)
+        .collect();
+    ensure!(strays.is_empty(), "{strays:?}");
+    let parts = stopped.ended.number("/drops/parts/packets")?;
+    ensure!(parts >= 2 * 4, "{parts} of the dropped datagrams' fragments");
     Ok(())
 }

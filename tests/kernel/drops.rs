@@ -95,6 +95,50 @@ fn what_nftables_drops_on_its_way_through_and_out() -> Result<()> {
 }
 
 #[test]
+fn what_nftables_drops_at_every_other_hook() -> Result<()> {
+    let pair = Pair::new(false)?;
+    for (host, at, port, verdict) in [
+        (&pair.far, "prerouting", 7041, "drop"),
+        (&pair.far, "ingress", 7042, "drop"),
+        (&pair.near, "postrouting", 7043, "drop"),
+        (&pair.near, "output", 7044, "reject"),
+    ] {
+        let device = if at == "ingress" { format!("device {INTERFACE} ") } else { String::new() };
+        let (chain, rule) = (
+            format!("add chain inet t {at} {{ type filter hook {at} {device}priority 0; }}"),
+            format!("udp dport {port} counter name {at} {verdict}"),
+        );
+        nft(
+            host,
+            &format!("add table inet t; {chain}; add counter inet t {at}; add rule inet t {at} {rule}"),
+        )?;
+    }
+    let watch = Watch::start(&pair.near)?;
+    for port in 7041..=7044 {
+        datagrams(&pair.near, FAR, port, 8, 100)?;
+    }
+    let stopped = watch.stop()?;
+    // A packet that arrives has its link header by then, and one that leaves has none yet. What leaves by a watched end of
+    // a pair comes in at the endpoint behind it.
+    for (host, at, port, header, direction) in [
+        (&pair.far, "prerouting", 7041, ETHERNET, "INGRESS"),
+        (&pair.far, "ingress", 7042, ETHERNET, "INGRESS"),
+        (&pair.near, "postrouting", 7043, 0, "INGRESS"),
+        (&pair.near, "output", 7044, 0, "INGRESS"),
+    ] {
+        let (packets, bytes) = nft_counter(host, at)?;
+        let (reason, sum) = to_port(&stopped.of(host)?, port)?;
+        ensure!(
+            packets > 0 && (sum.packets, sum.bytes) == (packets, bytes + header * packets),
+            "{at}: {sum:?}"
+        );
+        ensure!(reason == "NETFILTER_DROP" && sum.hubble == "POLICY_DENIED", "{at}: {reason} {sum:?}");
+        ensure!(sum.interface == INTERFACE && sum.direction == direction, "{at}: {sum:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_first_drop_is_in_the_file_within_two_seconds_and_the_rest_at_intervals() -> Result<()> {
     let pair = Pair::new(false)?;
     chain(&pair.far, "input", &[(7001, "dropped", "drop")])?;

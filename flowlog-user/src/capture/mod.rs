@@ -49,9 +49,25 @@ pub struct DropLedger {
     pub pending_packets: u64,
     /// Bytes of the same.
     pub pending_bytes: u64,
+    /// Packets of what was added up that were parts of another buffer, of which no report tells.
+    pub part_packets: u64,
+    /// Bytes of the same.
+    pub part_bytes: u64,
 }
 
 impl DropLedger {
+    /// Packets that were dropped.
+    #[must_use]
+    pub const fn packets(&self) -> u64 {
+        self.counters.added_packets.saturating_sub(self.part_packets)
+    }
+
+    /// Bytes of the same.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.counters.added_bytes.saturating_sub(self.part_bytes)
+    }
+
     /// Drops that the kernel has shown, or would have, and that are in no record.
     #[must_use]
     pub const fn lost(&self) -> u64 {
@@ -68,6 +84,8 @@ impl Default for DropLedger {
             missed: 0,
             pending_packets: 0,
             pending_bytes: 0,
+            part_packets: 0,
+            part_bytes: 0,
         }
     }
 }

@@ -90,7 +90,7 @@ fn captured(text: &mut String, books: &Books) {
         let _ = writeln!(
             text,
             "{} dropped by the kernel in {} drops; {} drops of no task, {} no IP, {} not understood, {} lost",
-            count(drops.counters.added_packets),
+            count(drops.packets()),
             count(drops.counters.added),
             count(drops.counters.rejected),
             count(drops.counters.not_ip),

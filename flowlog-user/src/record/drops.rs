@@ -75,6 +75,28 @@ impl DropKind {
     }
 }
 
+/// Frees the buffers that another one was made of, whatever becomes of that.
+const PARTS: &str = "skb_release_data";
+/// Frees any list of buffers; kernels before 6.3 name this in place of its caller.
+const LISTS: [&str; 2] = ["kfree_skb_list_reason", "kfree_skb_list"];
+
+impl DropKind {
+    /// Whether it tells of parts of another buffer: fragments that were put together, segments that GRO has merged. They
+    /// are freed as if they were dropped when the whole is, also when that was delivered; their bytes are the whole's.
+    /// `netns` is 0 for fragments, which have no device any more.
+    #[must_use]
+    pub fn is_of_parts(&self, netns: u32) -> bool {
+        let location = function(&self.location);
+        let is_unspecified = matches!(self.reason.as_str(), "" | "NOT_SPECIFIED");
+        location == PARTS || is_unspecified && netns == 0 && LISTS.contains(&location)
+    }
+}
+
+/// A place without the module, which stands behind the function (`veth_xdp_rcv_skb [veth]`).
+fn function(location: &str) -> &str {
+    location.split(' ').next().unwrap_or_default()
+}
+
 /// ASCII that needs no escapes in any format.
 fn plain(name: &str) -> String {
     let is_plain =
@@ -90,8 +112,7 @@ const XDP: [&str; 2] = ["do_xdp_generic", "veth_xdp_rcv_skb"];
 
 /// Number of Hubble's word (`flow.DropReason`, Cilium 1.19.4) for a reason of the kernel; 0 where there is none.
 fn hubble(reason: &str, location: &str) -> i32 {
-    // A module's stands behind the function (`veth_xdp_rcv_skb [veth]`).
-    let location = location.split(' ').next().unwrap_or_default();
+    let location = function(location);
     match reason {
         "MAC_INVALID_SOURCE" | "LOCAL_MAC" => 130,
         "OTHERHOST" => 131,
@@ -162,6 +183,23 @@ mod tests {
             let kind = DropKind::of(reason, location);
             assert_eq!(DROP_REASON.name_of(kind.hubble), Some(word), "{reason} {location}");
             assert!(std::ptr::eq(kind, DropKind::of(reason, location)));
+        }
+    }
+
+    #[test]
+    fn parts_of_another_buffer_are_told_from_packets() {
+        for (reason, location, netns, is_of_parts) in [
+            ("NOT_SPECIFIED", "skb_release_data", 0, true),
+            ("NETFILTER_DROP", "skb_release_data", 7, true),
+            ("NOT_SPECIFIED", "kfree_skb_list_reason", 0, true),
+            ("", "kfree_skb_list", 0, true),
+            ("NOT_SPECIFIED", "kfree_skb_list_reason", 7, false),
+            ("QDISC_DROP", "kfree_skb_list_reason", 0, false),
+            ("NOT_SPECIFIED", "ip6_mc_input", 0, false),
+            ("", "", 0, false),
+        ] {
+            let kind = DropKind::of(reason, location);
+            assert_eq!(kind.is_of_parts(netns), is_of_parts, "{reason} {location} {netns}");
         }
     }
 

@@ -271,7 +271,7 @@ const KERNEL: &[KernelFamily] = &[
         "flowlog_dropped_packets",
         Kind::Counter,
         "Packets (segments on the wire) in what was added up of them.",
-        |_, view| one(float(view.books.capture.drops.counters.added_packets)),
+        |_, view| one(float(view.books.capture.drops.packets())),
     ),
     (
         "flowlog_drops_watched",

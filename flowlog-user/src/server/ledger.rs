@@ -268,8 +268,12 @@ fn drops(drops: &DropLedger, decode: &Counts) -> [Sum; 3] {
     let parts = drops_by_outcome(drops).iter().map(|(_, n)| n).sum();
     [
         sum("drops shown by the kernel", c.seen + drops.missed, parts),
-        sum("packets dropped", c.added_packets, decode.dropped_packets + drops.pending_packets),
-        sum("bytes dropped", c.added_bytes, decode.dropped_bytes + drops.pending_bytes),
+        sum(
+            "packets dropped",
+            c.added_packets,
+            decode.dropped_packets + drops.pending_packets + drops.part_packets,
+        ),
+        sum("bytes dropped", c.added_bytes, decode.dropped_bytes + drops.pending_bytes + drops.part_bytes),
     ]
 }
 
@@ -288,8 +292,9 @@ pub fn drops_json(drops: &DropLedger) -> serde_json::Value {
         "why": why,
         "seen": drops.counters.seen + drops.missed,
         "outcomes": outcomes,
-        "packets": drops.counters.added_packets,
-        "bytes": drops.counters.added_bytes,
+        "packets": drops.packets(),
+        "bytes": drops.bytes(),
+        "parts": { "packets": drops.part_packets, "bytes": drops.part_bytes },
     })
 }
 

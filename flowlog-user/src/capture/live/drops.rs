@@ -94,6 +94,8 @@ pub(super) struct DropWatch {
     entries: Vec<Direction>,
     /// Runs of the program that the kernel has passed over.
     missed: u64,
+    /// Packets and bytes that were parts of another buffer.
+    parts: (u64, u64),
 }
 
 impl DropWatch {
@@ -115,6 +117,7 @@ impl DropWatch {
             keys: Vec::new(),
             entries: Vec::new(),
             missed: 0,
+            parts: (0, 0),
         }
     }
 
@@ -188,6 +191,8 @@ impl DropWatch {
             missed,
             pending_packets: pending.0,
             pending_bytes: pending.1,
+            part_packets: self.parts.0,
+            part_bytes: self.parts.1,
         })
     }
 
@@ -400,6 +405,11 @@ impl Live {
         let here = Here { netns: u32::try_from(netns).unwrap_or(0), roles };
         for (key, known) in due {
             let kind = self.drops.kind(&mut self.loaded.ebpf, &key);
+            if kind.is_of_parts(key.netns) {
+                self.drops.parts.0 += known.pending.0;
+                self.drops.parts.1 += known.pending.1;
+                continue;
+            }
             let is_known =
                 key.ifindex == 0 || key.netns == here.netns && here.roles.contains_key(&key.ifindex);
             let interface = if is_known { ForeignName::default() } else { self.drops.interface(&key) };
