@@ -92,7 +92,7 @@ impl Site {
     }
 
     /// The same into the folder.
-    fn into_folder(&self, options: &[&str]) -> Result<std::process::Output> {
+    fn replay_out(&self, options: &[&str]) -> Result<std::process::Output> {
         Ok(self.replay(options).arg("--output-dir").arg(&self.out).output()?)
     }
 }
@@ -149,7 +149,7 @@ fn recorded_flows_are_written_by_the_node_that_is_given() -> Result<()> {
     )?;
     let nodes = ["node-a", "node-b"];
     for node in nodes {
-        let output = site.into_folder(&["--node-name", node])?;
+        let output = site.replay_out(&["--node-name", node])?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let found = names(&site.out)?;
@@ -175,7 +175,7 @@ fn a_replay_names_all_its_files_and_what_was_deleted() -> Result<()> {
     )?;
     let run = |format: &str| -> Result<std::process::Output> {
         let _ = std::fs::remove_dir_all(&site.out);
-        site.into_folder(&["-o", format])
+        site.replay_out(&["-o", format])
     };
     let output = run("text")?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
