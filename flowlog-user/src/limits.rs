@@ -35,11 +35,12 @@ pub const FLUSH_MS: u64 = 1_000;
 /// The same for a file's first records: whoever waits for something to be logged sees it at once.
 pub const FIRST_FLUSH_MS: u64 = 100;
 
-/// Chunks of encoded records that may wait for one task's writer.
-pub const WRITER_QUEUE_CHUNKS: usize = 256;
-
-/// Bytes of encoded records that may wait for one task's writer: 256 chunks of a busy node would be a gigabyte.
+/// Bytes of encoded records that may wait for one task's writer. There is no limit to their chunks: a second of a quiet node
+/// is hundreds of them, and a sync or the compression of a finished file takes as long.
 pub const WRITER_QUEUE_BYTES: u64 = 64 << 20;
+
+/// Bytes that a chunk takes in the queue beside its records.
+pub const WRITER_CHUNK_BYTES: u64 = 256;
 
 /// Bytes of encoded records that may wait for the writers of all tasks together.
 pub const WRITER_QUEUES_BYTES: u64 = 256 << 20;

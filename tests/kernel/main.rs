@@ -6,6 +6,7 @@ use flowlog_tests::{loaded, packets};
 
 mod adding_up;
 mod arrivals;
+mod auditing;
 mod bad_input;
 mod company;
 mod confined;

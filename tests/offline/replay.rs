@@ -63,6 +63,40 @@ fn recorded(path: &Path, flows: u32) -> Result<()> {
     Ok(std::fs::write(path, (0..flows).map(flow).collect::<String>())?)
 }
 
+/// Recorded flows, tasks and a folder for their files.
+struct Site {
+    work: tempfile::TempDir,
+    out: PathBuf,
+}
+
+impl Site {
+    fn new(flows: u32, tasks: &str) -> Result<Self> {
+        let work = tempfile::tempdir()?;
+        recorded(&work.path().join("flows.jsonl"), flows)?;
+        let out = work.path().join("out");
+        let site = Self { work, out };
+        site.tasks(tasks)?;
+        Ok(site)
+    }
+
+    fn tasks(&self, text: &str) -> Result<()> {
+        Ok(std::fs::write(self.work.path().join("tasks.yaml"), text)?)
+    }
+
+    /// A replay of the flows with these options.
+    fn replay(&self, options: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command.arg("replay").args(options).arg("--flows").arg(self.work.path().join("flows.jsonl"));
+        command.arg("--tasks").arg(self.work.path().join("tasks.yaml"));
+        command
+    }
+
+    /// The same into the folder.
+    fn replay_out(&self, options: &[&str]) -> Result<std::process::Output> {
+        Ok(self.replay(options).arg("--output-dir").arg(&self.out).output()?)
+    }
+}
+
 fn names(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -75,24 +109,14 @@ fn names(folder: &Path) -> Result<Vec<PathBuf>> {
 
 #[test]
 fn files_keep_their_folders_below_the_output_folder() -> Result<()> {
-    let work = tempfile::tempdir()?;
-    let (flows, tasks) = (work.path().join("flows.jsonl"), work.path().join("tasks.yaml"));
-    recorded(&flows, 3)?;
+    let site = Site::new(3, "")?;
     let replay = |paths: &[&str], out: &Path| -> Result<(Option<i32>, String)> {
         let mut text = "apiVersion: flowlog.io/v1\nkind: FlowLogs\nflowLogs:\n".to_owned();
         for (at, path) in paths.iter().enumerate() {
             text += &format!("- {{name: t{at}, compression: none, filePath: '{path}'}}\n");
         }
-        std::fs::write(&tasks, text)?;
-        let mut command = Command::new(binary());
-        command
-            .args(["replay", "--flows"])
-            .arg(&flows)
-            .arg("--tasks")
-            .arg(&tasks)
-            .arg("--output-dir")
-            .arg(out);
-        let output = command.output()?;
+        site.tasks(&text)?;
+        let output = site.replay(&[]).arg("--output-dir").arg(out).output()?;
         Ok((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))
     };
     let cases: [(&[&str], &[&str]); 4] = [
@@ -102,7 +126,7 @@ fn files_keep_their_folders_below_the_output_folder() -> Result<()> {
         (&["/srv/{task}/{date}.log", "/srv/{task}/{date}.log"], &["t0", "t1"]),
     ];
     for (at, (paths, folders)) in cases.into_iter().enumerate() {
-        let out = work.path().join(format!("missing/too{at}"));
+        let out = site.work.path().join(format!("missing/too{at}"));
         let (code, said) = replay(paths, &out)?;
         ensure!(code == Some(0), "{paths:?}: {said}");
         let found: Vec<_> = names(&out)?.iter().filter_map(|path| Some(path.parent()?.to_owned())).collect();
@@ -110,7 +134,7 @@ fn files_keep_their_folders_below_the_output_folder() -> Result<()> {
             folders.iter().map(|folder| out.join(folder).components().collect::<PathBuf>()).collect();
         ensure!(found == want, "{paths:?}: {found:?}");
     }
-    let (code, said) = replay(&["/a/x.log"], &flows)?;
+    let (code, said) = replay(&["/a/x.log"], &site.work.path().join("flows.jsonl"))?;
     ensure!(code == Some(1) && said.contains("--output-dir") && !said.contains("--log-root"), "{said}");
     Ok(())
 }
@@ -119,25 +143,19 @@ fn files_keep_their_folders_below_the_output_folder() -> Result<()> {
 /// and each node's files are its own.
 #[test]
 fn recorded_flows_are_written_by_the_node_that_is_given() -> Result<()> {
-    let work = tempfile::tempdir()?;
-    let (flows, tasks, out) =
-        (work.path().join("flows.jsonl"), work.path().join("t.yaml"), work.path().join("o"));
-    recorded(&flows, 3)?;
-    std::fs::write(
-        &tasks,
+    let site = Site::new(
+        3,
         "apiVersion: flowlog.io/v1\nkind: FlowLogs\nflowLogs:\n- {name: t, filePath: '/var/log/flowlog/{node}/t.log'}\n",
     )?;
     let nodes = ["node-a", "node-b"];
     for node in nodes {
-        let mut command = Command::new(binary());
-        command.args(["replay", "--node-name", node, "--flows"]).arg(&flows).arg("--tasks").arg(&tasks);
-        let output = command.arg("--output-dir").arg(&out).output()?;
+        let output = site.replay_out(&["--node-name", node])?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let found = names(&out)?;
+    let found = names(&site.out)?;
     ensure!(found.len() == nodes.len(), "{found:?}");
     for (path, node) in found.iter().zip(nodes) {
-        ensure!(path.parent() == Some(&*out.join(node)), "{}", path.display());
+        ensure!(path.parent() == Some(&*site.out.join(node)), "{}", path.display());
         let bytes = std::fs::read(path)?;
         let named = format!("\"node\":\"{node}\"");
         ensure!(
@@ -150,25 +168,19 @@ fn recorded_flows_are_written_by_the_node_that_is_given() -> Result<()> {
 
 #[test]
 fn a_replay_names_all_its_files_and_what_was_deleted() -> Result<()> {
-    let work = tempfile::tempdir()?;
-    let (flows, tasks, out) =
-        (work.path().join("flows.jsonl"), work.path().join("t.yaml"), work.path().join("o"));
-    recorded(&flows, 20_000)?;
-    std::fs::write(
-        &tasks,
+    let site = Site::new(
+        20_000,
         "apiVersion: flowlog.io/v1\nkind: FlowLogs\nflowLogs:\n- {name: t, compression: none, filePath: /l/t.log, \
          fileMaxSizeMb: 1, fileMaxBackups: 1}\n- {name: u, compression: none, filePath: /l/u.log, fileMaxSizeMb: 1}\n",
     )?;
     let run = |format: &str| -> Result<std::process::Output> {
-        let _ = std::fs::remove_dir_all(&out);
-        let mut command = Command::new(binary());
-        command.args(["replay", "-o", format, "--flows"]).arg(&flows).arg("--tasks").arg(&tasks);
-        Ok(command.arg("--output-dir").arg(&out).output()?)
+        let _ = std::fs::remove_dir_all(&site.out);
+        site.replay_out(&["-o", format])
     };
     let output = run("text")?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(output.status.success(), "{said}");
-    let there = names(&out)?;
+    let there = names(&site.out)?;
     ensure!(there.len() >= 6, "{there:?}");
     for file in &there {
         ensure!(said.contains(&*file.to_string_lossy()), "{} is not named: {said}", file.display());
@@ -181,7 +193,7 @@ fn a_replay_names_all_its_files_and_what_was_deleted() -> Result<()> {
         "{said}"
     );
     let said: serde_json::Value = serde_json::from_slice(&run("json")?.stdout)?;
-    let there = names(&out)?.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+    let there = names(&site.out)?.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     ensure!(said["files"] == serde_json::json!(there), "{said}");
     ensure!(said["files_deleted"]["t"].as_u64() > Some(0), "{said}");
     Ok(())
@@ -189,20 +201,15 @@ fn a_replay_names_all_its_files_and_what_was_deleted() -> Result<()> {
 
 #[test]
 fn a_replay_onto_a_full_stdout_fails() -> Result<()> {
-    let work = tempfile::tempdir()?;
-    let (flows, tasks) = (work.path().join("flows.jsonl"), work.path().join("tasks.yaml"));
-    recorded(&flows, 100)?;
-    std::fs::write(&tasks, "flowLogs:\n- {name: t, filePath: stdout}\n")?;
+    let site = Site::new(100, "flowLogs:\n- {name: t, filePath: stdout}\n")?;
     let run = |to: std::fs::File| -> Result<(Option<i32>, String)> {
-        let mut command = Command::new(binary());
-        command.args(["replay", "--flows"]).arg(&flows).arg("--tasks").arg(&tasks).stdout(to);
-        let output = command.output()?;
+        let output = site.replay(&[]).stdout(to).output()?;
         Ok((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))
     };
     let (code, said) = run(std::fs::File::options().write(true).open("/dev/full")?)?;
     ensure!(code == Some(1) && said.contains("100 dropped"), "{code:?} {said}");
     ensure!(said.contains("to stdout") && !said.contains("on disk"), "{said}");
-    let (code, said) = run(std::fs::File::create(work.path().join("out"))?)?;
+    let (code, said) = run(std::fs::File::create(&site.out)?)?;
     ensure!(code == Some(0) && said.contains(" 0 dropped"), "{code:?} {said}");
     Ok(())
 }

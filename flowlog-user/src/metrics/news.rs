@@ -42,8 +42,9 @@ impl FileNews {
         let Waiting { mut events, more } =
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         if more > 0 {
-            let why =
-                format!("{more} more events of this task's files at once; the log tells of the deleted ones");
+            let why = format!(
+                "{more} more events of this task's files since they were last looked for; they are not named anywhere"
+            );
             events.push(FileEvent { event: "file_events_left_out", path: PathBuf::new(), why });
         }
         events

@@ -53,7 +53,12 @@ impl Lines {
             // The next batch will be about as large.
             let whole = self.whole.get_or_insert_with(|| {
                 let next = Vec::with_capacity(text.len());
-                Bytes::from(std::mem::replace(text, next))
+                let mut text = std::mem::replace(text, next);
+                // After a much larger batch: what waits in a queue is counted by its length.
+                if text.capacity() / 2 > text.len() {
+                    text.shrink_to_fit();
+                }
+                Bytes::from(text)
             });
             return whole.clone();
         }
@@ -98,6 +103,21 @@ mod tests {
                 assert_eq!(text(bytes), of(numbers), "{numbers:?}");
             }
             assert_eq!(bytes[1].as_ptr(), bytes[3].as_ptr(), "the whole is copied");
+        }
+    }
+
+    #[test]
+    fn what_waits_takes_no_more_memory_than_its_length_says() {
+        let mut lines = Lines::default();
+        for length in [1 << 20, 100, 1 << 20, 100] {
+            lines.clear();
+            lines.line(0, |text| text.extend(std::iter::repeat_n(b'x', length)));
+            let bytes = lines.bytes(&[0]);
+            assert_eq!(bytes.len(), length);
+            // Alone it gives its memory back as it is.
+            drop(std::mem::take(&mut lines.whole));
+            let held = Vec::from(bytes).capacity();
+            assert!(held <= 2 * length, "{held} bytes are held for {length}");
         }
     }
 }

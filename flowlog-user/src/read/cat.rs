@@ -1,5 +1,5 @@
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -8,11 +8,14 @@ use super::group::{Group, time_ns};
 use super::printer::Printer;
 use super::range::TimeRange;
 use super::sieve::Sieve;
-use super::sources::groups;
+use super::sources::{Key, Source, grouped};
 use super::stats::Stats;
 use super::style::Style;
 use super::{Damage, Error};
 use crate::record::Foreign;
+
+/// How often it is listed what changes meanwhile.
+const LOOKS: usize = 100;
 
 /// How records are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,15 +113,38 @@ pub(super) fn quiet(result: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
+/// The files behind the paths, the live ones opened. While they are listed and opened, one may get its finished name and
+/// be missed under both; so it is listed again until nothing has changed, and what has is opened anew.
+fn open(request: &Request) -> Result<Vec<Group>, Error> {
+    let mut listed: BTreeMap<Key, Vec<Source>> = BTreeMap::new();
+    let mut opened: BTreeMap<Key, Group> = BTreeMap::new();
+    for look in 0..LOOKS {
+        let found = match grouped(&request.paths) {
+            // A live file that was named is open, though its name leads nowhere for a moment.
+            Err(_) if look > 0 => break,
+            found => found?,
+        };
+        if look > 0 && found == listed {
+            break;
+        }
+        opened.retain(|key, _| found.contains_key(key));
+        for (key, sources) in &found {
+            if listed.get(key) != Some(sources) {
+                opened.insert(key.clone(), Group::new(sources.clone(), request, false)?);
+            }
+        }
+        listed = found;
+    }
+    Ok(opened.into_values().collect())
+}
+
 fn print(
     request: &Request,
     printer: &mut Printer,
     out: &mut dyn Write,
     summary: &mut Summary,
 ) -> Result<(), Error> {
-    let groups = groups(&request.paths)?.into_iter();
-    let mut groups: Vec<Group> =
-        groups.map(|sources| Group::new(sources, request, false)).collect::<Result<_, _>>()?;
+    let mut groups = open(request)?;
     let several = groups.len() > 1;
     let mut stopped = vec![None; groups.len()];
     // The time of each group's line, and which group it is.

@@ -89,13 +89,16 @@ fn look(
             }
         };
         for source in sources {
-            let Some(identity) = file_identity(&source) else { continue };
-            present.push(identity);
-            if !read.contains(&identity) {
+            let Some(listed) = file_identity(&source) else { continue };
+            present.push(listed);
+            if read.contains(&listed) {
+                continue;
+            }
+            let added = if group.holds(listed) { Some(listed) } else { group.add(source)? };
+            // Another one, or none, where a rotation came in between; the one that was listed has another name now.
+            if let Some(identity) = added {
+                present.push(identity);
                 read.push(identity);
-                if !group.holds(identity) {
-                    group.add(source)?;
-                }
             }
         }
     }

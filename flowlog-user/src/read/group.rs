@@ -11,7 +11,7 @@ use super::cat::{Request, ToLine};
 use super::content::{Reading, Suffix};
 use super::input::Input;
 use super::lines::{Lines, Step};
-use super::sources::{Identity, Position, Source, identity};
+use super::sources::{Identity, Position, Source, identity, identity_of};
 use super::stats::Stats;
 use super::{Damage, Error, Malformed, event, protobuf, shape};
 use crate::record::Framing;
@@ -23,12 +23,24 @@ pub(super) const STILL: &str = "the file ends within a frame or record and nothi
 /// What a flat line of ours begins with; Hubble has no such key.
 pub(super) const FLAT: &[u8] = b"{\"kind\":";
 
+/// A file that is being read.
+struct Open {
+    source: Source,
+    lines: Lines,
+    /// Its first line, its lines so far, and how many of them were given before.
+    place: Option<(u64, u64, u64)>,
+}
+
 /// The lines of one task's files, one file open at a time.
 pub(super) struct Group {
     files: VecDeque<Source>,
     /// The live file is opened at once: its name may lead elsewhere by the time it is its turn.
     live: VecDeque<(Source, File)>,
-    current: Option<(Source, Lines)>,
+    current: Option<Open>,
+    /// Live files that wait while another file is read: one that appears is not always the one that comes after them.
+    parked: VecDeque<Open>,
+    /// How many of the live files have ended since one gave a line.
+    ended: usize,
     /// How live files are read.
     how: Reading,
     /// More files may come.
@@ -36,8 +48,6 @@ pub(super) struct Group {
     /// While following: how many lines of a file were given, by its first line. A file that was compressed or put
     /// together when it was finished is another file with the same lines.
     given: HashMap<u64, u64>,
-    /// The current file among them, its lines so far, and how many of them were given before.
-    place: Option<(u64, u64, u64)>,
     to_line: ToLine,
     /// A record that is no line.
     record: Vec<u8>,
@@ -53,6 +63,8 @@ impl Group {
             files: VecDeque::new(),
             live: VecDeque::new(),
             current: None,
+            parked: VecDeque::new(),
+            ended: 0,
             how: Reading {
                 range: request.range,
                 growing: true,
@@ -61,7 +73,6 @@ impl Group {
             },
             follow,
             given: HashMap::new(),
-            place: None,
             to_line: request.to_line,
             record: Vec::new(),
             log: String::new(),
@@ -73,35 +84,44 @@ impl Group {
         Ok(group)
     }
 
-    /// Adds a file behind those that are there.
-    pub(super) fn add(&mut self, source: Source) -> Result<(), Error> {
+    /// Adds a file behind those that are there, and gives back which one it is: a live file's name may lead to another
+    /// one than when it was listed, or nowhere.
+    pub(super) fn add(&mut self, mut source: Source) -> Result<Option<Identity>, Error> {
         if self.log.is_empty() {
             self.log = source.log();
         }
         if !matches!(source.position, Position::Live(_)) || source.is_stdin() {
+            let identity = source.identity;
             self.files.push_back(source);
-            return Ok(());
+            return Ok(identity);
         }
-        match File::open(&source.path) {
-            Ok(file) => self.live.push_back((source, file)),
-            Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => {}
+        let opened = File::open(&source.path).and_then(|file| Ok((file.metadata()?, file)));
+        let (found, file) = match opened {
+            Ok(opened) => opened,
+            Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::Open { path: source.path, source: error }),
+        };
+        let identity = identity_of(&found);
+        source.identity = Some(identity);
+        if !self.holds(identity) {
+            self.live.push_back((source, file));
         }
-        Ok(())
+        Ok(Some(identity))
     }
 
     /// Goes to the next line; false at the end, or when there is nothing at the moment. What cannot be read is noted
     /// and passed over.
     pub(super) fn advance(&mut self, stats: &mut Stats, damage: &mut Vec<Damage>) -> Result<bool, Error> {
         loop {
-            if let Some((source, lines)) = &mut self.current {
+            if let Some(Open { source, lines, place }) = &mut self.current {
                 let before = (lines.text_bytes, lines.read_bytes());
                 let step = lines.next(&mut self.line);
                 stats.text_bytes += lines.text_bytes - before.0;
                 stats.read_bytes += lines.read_bytes() - before.1;
                 match step {
                     Step::Line => {
-                        if was_given(&mut self.given, &mut self.place, &self.line, self.follow) {
+                        self.ended = 0;
+                        if was_given(&mut self.given, place, &self.line, self.follow) {
                             continue;
                         }
                         match as_line(lines.framing(), &mut self.line, &mut self.record, self.to_line) {
@@ -124,28 +144,11 @@ impl Group {
                         damage.push(Damage { path: source.path.clone(), offset: from, end: to, what });
                         continue;
                     }
-                    Step::End
-                        if self.follow && lines.is_growing() && source.is_shorter_than(lines.offset()) =>
-                    {
-                        let (path, at) = (source.path.clone(), lines.offset());
-                        let what =
-                            "the file became shorter; what is in it now is read from its beginning".into();
-                        damage.push(Damage { path, offset: at, end: at, what });
-                        if let Ok(file) = File::open(&source.path) {
-                            *lines = Lines::new(Input::file(file), self.how);
-                            self.place = None;
-                            continue;
-                        }
-                    }
-                    // Whether more comes is seen when the next file is there: see `Follow`.
-                    Step::End if self.follow && lines.is_growing() => {
-                        if self.files.is_empty() && self.live.is_empty() {
-                            return Ok(false);
-                        }
-                        // It was finished, maybe with more than was read, before the next one was begun.
-                        lines.let_go();
-                        continue;
-                    }
+                    Step::End if self.follow && lines.is_growing() => match self.pause(damage) {
+                        Pause::ReadOn => continue,
+                        Pause::Wait => return Ok(false),
+                        Pause::Leave => {}
+                    },
                     Step::End if lines.is_growing() && lines.is_amid() && source.is_still() => {
                         let at = lines.frame();
                         damage.push(Damage {
@@ -159,18 +162,47 @@ impl Group {
                 }
             }
             self.current = self.open_next(damage)?;
-            self.place = None;
-            let Some((source, _)) = &self.current else { return Ok(false) };
-            stats.files += 1;
-            stats.file_bytes += source.path.metadata().map_or(0, |found| found.len());
+            let Some(Open { source, lines, place }) = &self.current else { return Ok(false) };
+            if place.is_none() && lines.read_bytes() == 0 {
+                stats.files += 1;
+                stats.file_bytes += source.path.metadata().map_or(0, |found| found.len());
+            }
         }
     }
 
-    fn open_next(&mut self, damage: &mut Vec<Damage>) -> Result<Option<(Source, Lines)>, Error> {
+    /// What follows the present end of a live file, to one that follows.
+    fn pause(&mut self, damage: &mut Vec<Damage>) -> Pause {
+        let Some(Open { source, lines, place }) = &mut self.current else { return Pause::Leave };
+        if source.is_shorter_than(lines.offset()) {
+            let (path, at) = (source.path.clone(), lines.offset());
+            let what = "the file became shorter; what is in it now is read from its beginning".into();
+            damage.push(Damage { path, offset: at, end: at, what });
+            if let Ok(file) = File::open(&source.path) {
+                *lines = Lines::new(Input::file(file), self.how);
+                *place = None;
+                return Pause::ReadOn;
+            }
+        }
+        // Whether more comes is seen when the next file is there: see `follow`.
+        if self.files.is_empty() && self.live.is_empty() && self.ended >= self.parked.len() {
+            self.ended = 0;
+            return Pause::Wait;
+        }
+        if identity(&source.path) == source.identity {
+            self.ended += 1;
+            self.parked.extend(self.current.take());
+            return Pause::Leave;
+        }
+        // It was finished, maybe with more than was read, before the next one was begun.
+        lines.let_go();
+        Pause::ReadOn
+    }
+
+    fn open_next(&mut self, damage: &mut Vec<Damage>) -> Result<Option<Open>, Error> {
         while let Some(source) = self.files.pop_front() {
             if source.is_stdin() {
                 let lines = Lines::new(Input::pipe(io::stdin()), Reading { growing: false, ..self.how });
-                return Ok(Some((source, lines)));
+                return Ok(Some(Open { source, lines, place: None }));
             }
             match File::open(&source.path) {
                 Ok(file) => {
@@ -178,7 +210,7 @@ impl Group {
                     let says = Suffix::of(&source.path);
                     let how = Reading { growing: false, named: true, says, ..self.how };
                     let lines = Lines::new(Input::file(file), how);
-                    return Ok(Some((source, lines)));
+                    return Ok(Some(Open { source, lines, place: None }));
                 }
                 Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => {
                     let what = "the file is gone, deleted since the folder was listed".into();
@@ -187,25 +219,38 @@ impl Group {
                 Err(error) => return Err(Error::Open { path: source.path, source: error }),
             }
         }
-        Ok(self.live.pop_front().map(|(source, file)| {
+        let next = self.live.pop_front().map(|(source, file)| {
             let says = Suffix::of(&source.path);
             let lines = Lines::new(Input::file(file), Reading { says, ..self.how });
-            (source, lines)
-        }))
+            Open { source, lines, place: None }
+        });
+        Ok(next.or_else(|| self.parked.pop_front()))
     }
 
     /// The file and where in it the line's text comes from (its frame, where there are frames).
     pub(super) fn place(&self) -> (PathBuf, u64) {
         self.current
             .as_ref()
-            .map_or_else(Default::default, |(source, lines)| (source.path.clone(), lines.frame()))
+            .map_or_else(Default::default, |open| (open.source.path.clone(), open.lines.frame()))
     }
 
     /// Whether the file that is being read is the one of that identity, or one that waits is.
     pub(super) fn holds(&self, wanted: Identity) -> bool {
-        let held = self.current.iter().map(|(source, _)| source).chain(&self.files);
-        held.chain(self.live.iter().map(|(source, _)| source)).any(|source| source.identity == Some(wanted))
+        let open = self.current.iter().chain(&self.parked).map(|open| &open.source);
+        open.chain(&self.files)
+            .chain(self.live.iter().map(|(source, _)| source))
+            .any(|source| source.identity == Some(wanted))
     }
+}
+
+/// What is to be done at the present end of a live file.
+enum Pause {
+    /// The same file goes on.
+    ReadOn,
+    /// Nothing, until there is more.
+    Wait,
+    /// Another file is read first.
+    Leave,
 }
 
 /// Whether a record was given when its file was another one; `place` is where the current file is.

@@ -52,6 +52,8 @@ pub use verify::{Checked, Verdict, verify};
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod follow_tests;
+#[cfg(test)]
 mod tests;
 
 #[cfg(test)]

@@ -52,8 +52,12 @@ pub(super) type Identity = (u64, u64, Option<SystemTime>);
 
 /// What a file is, whatever its name.
 pub(super) fn identity(path: &Path) -> Option<Identity> {
-    let found = fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino(), found.created().ok()))
+    fs::metadata(path).ok().map(|found| identity_of(&found))
+}
+
+/// The same of a file whose metadata are there.
+pub(super) fn identity_of(found: &fs::Metadata) -> Identity {
+    (found.dev(), found.ino(), found.created().ok())
 }
 
 /// The files behind the paths, grouped by task, each group in time order.

@@ -7,13 +7,13 @@ use super::frames::index;
 use super::group::STILL;
 use super::input::Input;
 use super::lines::{Lines, Step};
-use super::sources::{Position, Source, groups};
+use super::sources::{Position, Source, groups, identity_of};
 use super::{Damage, Error, event, protobuf, shape};
 use crate::record::Framing;
 use crate::record::container::FRAME_MAGIC;
 
 /// How often a folder is looked at whose files get other names meanwhile.
-const LOOKS: usize = 4;
+const LOOKS: usize = 100;
 
 /// How far a file could be checked: what it would not show is not damage that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,37 +63,41 @@ pub fn verify(paths: &[PathBuf]) -> Result<Vec<Verdict>, Error> {
     let mut verdicts = Vec::new();
     let mut seen = Vec::new();
     for _ in 0..LOOKS {
-        let mut renamed = false;
+        let mut found = false;
         for source in groups(paths)?.into_iter().flatten() {
-            if source.identity.is_some() && seen.contains(&source.identity) {
+            if source.identity.is_some() && seen.contains(&source.identity)
+                || source.is_stdin() && !verdicts.is_empty()
+            {
                 continue;
             }
-            match verdict(&source) {
+            found = true;
+            let opened = (!source.is_stdin()).then(|| File::open(&source.path)).transpose();
+            let file = match opened {
                 // Finished, or deleted by its task, since the folder was listed.
-                Err(Error::Open { source: error, .. })
-                    if source.listed && error.kind() == io::ErrorKind::NotFound =>
-                {
-                    renamed = true;
-                }
-                checked => {
-                    verdicts.push(checked?);
-                    seen.push(source.identity);
-                }
+                Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.map_err(|error| Error::Open { path: source.path.clone(), source: error })?,
+            };
+            // A live file's name may lead to another one by now: the one that was listed is found at the next look.
+            let opened = file.as_ref().and_then(|file| file.metadata().ok());
+            let identity = opened.map(|found| identity_of(&found));
+            if identity.is_none() || !seen.contains(&identity) {
+                verdicts.push(verdict(&source, file)?);
+                seen.push(identity);
             }
         }
-        if !renamed {
+        // A file that gets its finished name while a folder is listed may be missing in the list.
+        if !found {
             break;
         }
     }
     Ok(verdicts)
 }
 
-fn verdict(source: &Source) -> Result<Verdict, Error> {
+fn verdict(source: &Source, file: Option<File>) -> Result<Verdict, Error> {
     let failed = |error| Error::Open { path: source.path.clone(), source: error };
     let stdin = source.is_stdin();
     let live = matches!(source.position, Position::Live(_)) && !stdin;
-    let mut input =
-        if stdin { Input::pipe(io::stdin()) } else { Input::file(File::open(&source.path).map_err(failed)?) };
+    let mut input = file.map_or_else(|| Input::pipe(io::stdin()), Input::file);
     let zstd = input.ready_for(FRAME_MAGIC.len()).map_err(failed)?.starts_with(&FRAME_MAGIC);
     // With an index it is finished, whatever its name.
     let growing = live && !(zstd && index(&mut input).map_err(failed)?.is_some());

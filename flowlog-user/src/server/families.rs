@@ -129,9 +129,12 @@ const TASKS: &[TaskFamily] = &[
         "Of the records added up, those for whose key there was no room and that share the overflow line.",
         |task| task.aggregate_overflow.get(),
     ),
-    ("flowlog_task_queued_bytes", Kind::Gauge, "Bytes of records that wait for the task's writer.", |task| {
-        task.queued_bytes.get()
-    }),
+    (
+        "flowlog_task_queued_bytes",
+        Kind::Gauge,
+        "Bytes of memory that records take while they wait for the task's writer.",
+        |task| task.queued_bytes.get(),
+    ),
 ];
 
 fn written_last(states: &TaskStates) -> Vec<Sample> {

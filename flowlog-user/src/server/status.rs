@@ -88,7 +88,8 @@ pub fn json(board: &Board) -> Value {
     let view = board.view();
     let interfaces: Vec<Value> = view.iter().flat_map(|view| interfaces(view)).collect();
     let tasks: Vec<Value> = {
-        let states = board.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = board.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        states.note_trouble(now_ns);
         let known = states.iter().filter(|(_, state)| state.removed_ns.is_none());
         let mut folders = Folders::default();
         known.map(|(name, state)| task(name, state, facts.started_ns, now_ns, &mut folders)).collect()

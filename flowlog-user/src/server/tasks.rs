@@ -108,10 +108,8 @@ impl TaskStates {
             };
             let why = failed.get(name).map_or("", String::as_str);
             set.set(ConditionKind::Programmed, runs, reason, why, now_ns);
-            let trouble = state.counters.as_ref().and_then(|counters| counters.trouble.get());
-            match trouble.filter(|_| runs) {
-                Some(why) => set.set(ConditionKind::Writing, false, "Trouble", &why, now_ns),
-                None => set.set(ConditionKind::Writing, runs, reason, why, now_ns),
+            if !runs {
+                set.set(ConditionKind::Writing, false, reason, why, now_ns);
             }
             if let Some(origin) = config.origin(name, &task.file) {
                 state.form = origin.form;
@@ -120,6 +118,14 @@ impl TaskStates {
                 set.set(ConditionKind::Current, newest, reason, &origin.message, now_ns);
             }
             set.set(ConditionKind::Ended, phase == Phase::Ended, reason, "", now_ns);
+            state.note_trouble(now_ns);
+        }
+    }
+
+    /// Looks whether the tasks can write at this moment.
+    pub fn note_trouble(&mut self, now_ns: i64) {
+        for state in self.0.values_mut() {
+            state.note_trouble(now_ns);
         }
     }
 
@@ -147,6 +153,16 @@ impl TaskState {
         self.removed_ns = Some(monotonic_ns);
         for kind in [ConditionKind::Accepted, ConditionKind::Programmed, ConditionKind::Writing] {
             self.conditions.set(kind, false, "Removed", "", now_ns);
+        }
+    }
+
+    fn note_trouble(&mut self, now_ns: i64) {
+        if !self.is_active() {
+            return;
+        }
+        match self.trouble() {
+            Some(why) => self.conditions.set(ConditionKind::Writing, false, "Trouble", &why, now_ns),
+            None => self.conditions.set(ConditionKind::Writing, true, "Running", "", now_ns),
         }
     }
 
@@ -197,4 +213,46 @@ fn accepted(unrecorded: &[&str]) -> (&'static str, String) {
 fn one(kind: ConditionKind, condition: &Condition) -> Value {
     json!({ "type": kind.name(), "status": condition.holds, "reason": condition.reason,
         "message": condition.message, "since": rfc3339(condition.since_ns) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    /// A disk that hangs, or answers again, changes no task file: nothing is updated because of it.
+    #[test]
+    fn conditions_are_as_of_the_moment_when_somebody_asks() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tasks.yaml");
+        std::fs::write(&file, "flowLogs: [{name: t, filePath: /var/log/flowlog/t.log}]\n").unwrap();
+        let spec = Arc::new(config::load(&[file]).unwrap().plan.tasks.remove(0).spec);
+        let counters = Arc::new(TaskCounters::default());
+        let mut conditions = Conditions::default();
+        conditions.set(ConditionKind::Programmed, true, "Running", "", 1);
+        let state = TaskState {
+            file: Path::new("tasks.yaml").into(),
+            hash: None,
+            form: Form::default(),
+            path: PathBuf::new(),
+            conditions,
+            counters: Some(Arc::clone(&counters)),
+            spec,
+            unrecorded: 0,
+            removed_ns: None,
+        };
+        let mut states = TaskStates(BTreeMap::from([("t".to_owned(), state)]));
+        let mut now_ns = 1;
+        let mut writing = |trouble: Option<&str>| {
+            now_ns += 1;
+            counters.trouble.set(trouble);
+            states.note_trouble(now_ns);
+            let condition = states.0["t"].conditions.get(ConditionKind::Writing).unwrap();
+            (condition.holds, condition.message.clone(), condition.since_ns)
+        };
+        assert_eq!(writing(None), (true, String::new(), 2));
+        assert!(!writing(Some("the disk has not answered for 5 s")).0);
+        assert_eq!(writing(Some("for 6 s")), (false, "for 6 s".to_owned(), 3));
+        assert_eq!(writing(None), (true, String::new(), 5));
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::running::{Earlier, Order, STOPPED, Shared};
+use super::running::{Earlier, Order, STOPPED, Shared, held_bytes};
 use super::writers::{Next, Work};
 use crate::clock::wall_ns;
 use crate::metrics::{FileEvent, TaskCounters};
@@ -60,7 +60,7 @@ impl Desk {
             match self.shared.next() {
                 Order::Write(chunk) => {
                     self.append(&chunk);
-                    let bytes = chunk.lines.len() as u64;
+                    let bytes = held_bytes(&chunk);
                     drop(chunk);
                     self.shared.release(bytes);
                 }

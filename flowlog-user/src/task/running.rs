@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::desk::{Desk, LossesBefore};
 use super::writers::{Calls, Post, WRITERS};
-use crate::limits::{WRITER_QUEUE_BYTES, WRITER_QUEUE_CHUNKS, WRITER_QUEUES_BYTES};
+use crate::limits::{WRITER_CHUNK_BYTES, WRITER_QUEUE_BYTES, WRITER_QUEUES_BYTES};
 use crate::metrics::TaskCounters;
 use crate::write::{Chunk, Error, Files, Place, Roots, Salvaged, Sink, Spec};
 
@@ -182,14 +182,12 @@ impl Running {
     /// The same, of several tasks in turn, whose writers are called together.
     pub fn write_with(&self, chunk: Chunk, overflow: Overflow, calls: &mut Calls) {
         let Shared { counters, moved, .. } = &*self.shared;
-        let (records, bytes) = (u64::from(chunk.records), chunk.lines.len() as u64);
+        let (records, bytes) = (u64::from(chunk.records), held_bytes(&chunk));
         if overflow == Overflow::Wait {
             self.shared.patient.store(true, Ordering::Relaxed);
         }
         let mut queue = self.shared.queue();
-        while queue.stopped.is_none()
-            && !(queue.chunks.len() < WRITER_QUEUE_CHUNKS && has_room(bytes, counters.queued_bytes.get()))
-        {
+        while queue.stopped.is_none() && !has_room(bytes, counters.queued_bytes.get()) {
             if overflow == Overflow::Drop {
                 counters.dropped_queue_full.add(records);
                 return;
@@ -313,12 +311,17 @@ impl Shared {
         let mut queue = self.queue();
         for chunk in std::mem::take(&mut queue.chunks) {
             self.counters.dropped_write_error.add(chunk.records.into());
-            self.release(chunk.lines.len() as u64);
+            self.release(held_bytes(&chunk));
         }
         queue.stopped = Some((files, failed));
         TASKS.fetch_sub(1, Ordering::Relaxed);
         self.moved.notify_all();
     }
+}
+
+/// Bytes that a chunk takes while it waits.
+pub(super) fn held_bytes(chunk: &Chunk) -> u64 {
+    chunk.lines.len() as u64 + WRITER_CHUNK_BYTES
 }
 
 /// Whether so many bytes more may wait for a task that has `own` of them waiting. While all tasks together have much
@@ -370,6 +373,11 @@ mod tests {
         }
     }
 
+    fn chunk(lines: Bytes) -> Chunk {
+        let format = crate::record::Format::Json;
+        Chunk { format, lines, records: 1, seen_from_ns: 0, first_ns: 0, last_ns: 0 }
+    }
+
     #[test]
     fn what_is_lost_while_the_writer_starts_is_told_in_the_file() {
         for _ in 0..50 {
@@ -377,18 +385,7 @@ mod tests {
             let roots = Arc::new(Roots::new(&[folder.path().into()]).unwrap());
             let (running, _) = Running::start(&spec(folder.path()), &roots, Arc::default()).unwrap();
             running.counters().dropped_queue_full.add(7); // most often before the thread's first step
-            let lines = Bytes::from_static(b"{\"flow\":{}}\n");
-            running.write(
-                Chunk {
-                    format: crate::record::Format::Json,
-                    lines,
-                    records: 1,
-                    seen_from_ns: 0,
-                    first_ns: 0,
-                    last_ns: 0,
-                },
-                Overflow::Wait,
-            );
+            running.write(chunk(Bytes::from_static(b"{\"flow\":{}}\n")), Overflow::Wait);
             let file = running.finish().files.last().cloned().unwrap();
             let text = zstd::decode_all(std::fs::File::open(file).unwrap()).unwrap();
             let text = String::from_utf8_lossy(&text);
@@ -403,15 +400,7 @@ mod tests {
         let roots = Roots::new(&[folder.path().into()]).unwrap();
         let (running, _) = Running::start(&spec, &Arc::new(roots), Arc::default()).unwrap();
         // Far more than is written while this loop runs: each chunk is compressed, and none of them copied here.
-        let lines = Bytes::from(vec![b'\n'; 16 << 20]);
-        let chunk = Chunk {
-            format: crate::record::Format::Json,
-            lines,
-            records: 1,
-            seen_from_ns: 0,
-            first_ns: 0,
-            last_ns: 0,
-        };
+        let chunk = chunk(Bytes::from(vec![b'\n'; 16 << 20]));
         for _ in 0..64 {
             running.write(chunk.clone(), Overflow::Drop);
             assert!(running.counters().queued_bytes.get() <= WRITER_QUEUE_BYTES);

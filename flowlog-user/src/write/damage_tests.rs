@@ -84,9 +84,7 @@ fn zeros_from_any_byte_on_cost_no_record_before_them_and_are_told() {
 /// The same of records that are not compressed.
 #[test]
 fn zeros_behind_plain_records_are_cut_off() {
-    let dir = memory();
-    let folder = dir.path().join("sub");
-    fs::create_dir(&folder).unwrap();
+    let (dir, folder) = folder();
     let delimited = |n: u8| {
         let name = [0x0a, 5, b'a', 0, b'c', 0, 0]; // A text with zeros, also at its end.
         let time = [0xca, 0x3e, 2, 0x08, n];
@@ -158,12 +156,18 @@ fn a_damaged_frame_before_the_end_is_named_and_costs_no_other_record() {
     }
 }
 
-/// A page in the middle of plain lines is missing.
-#[test]
-fn a_hole_in_plain_lines_is_no_whole_file() {
+/// A folder for plain files that others have left.
+fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
     let dir = memory();
     let folder = dir.path().join("sub");
     fs::create_dir(&folder).unwrap();
+    (dir, folder)
+}
+
+/// A page in the middle of plain lines is missing.
+#[test]
+fn a_hole_in_plain_lines_is_no_whole_file() {
+    let (dir, folder) = folder();
     let file = fs::File::create(folder.join("a.log")).unwrap();
     file.write_all_at(events(0..300).as_bytes(), 0).unwrap();
     file.write_all_at(&[0; 4096], 4096).unwrap();

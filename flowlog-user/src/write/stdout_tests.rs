@@ -121,29 +121,62 @@ fn a_reader_that_stands_still_is_told_what_it_missed() {
     assert!(text.ends_with(&lines(at..at + 10)) || text.contains(&lines(at..at + 10)));
 }
 
+/// A FIFO whose readers come and go, and one that takes its records.
+struct Fifo {
+    path: std::path::PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Fifo {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        Self { path, _folder: folder }
+    }
+
+    fn reader(&self) -> std::fs::File {
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+        rustix::fs::open(&self.path, flags, rustix::fs::Mode::empty()).unwrap().into()
+    }
+
+    /// One that comes after another has gone: what that one has not read is left to nobody.
+    fn next_reader(&self) -> std::fs::File {
+        let mut reader = self.reader();
+        std::io::copy(&mut (&mut reader).take(1 << 20), &mut std::io::sink()).unwrap_or_default();
+        reader
+    }
+
+    /// Needs a reader.
+    fn stdout(&self) -> Stdout {
+        let to = std::fs::OpenOptions::new().write(true).open(&self.path).unwrap();
+        Stdout::new(&spec(), "n", to.into())
+    }
+}
+
+/// Looks at once whether somebody reads again.
+fn look(stdout: &mut Stdout) {
+    stdout.retry_at = None;
+    stdout.tick(Instant::now()).unwrap();
+}
+
+fn assert_whole(text: &str) {
+    assert!(text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{text}");
+}
+
 #[test]
 fn a_new_reader_begins_with_a_whole_record() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("fifo");
-    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-    let reader = || {
-        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
-        std::fs::File::from(rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).unwrap())
-    };
-    let mut first = reader();
-    let to = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-    let mut stdout = Stdout::new(&spec(), "n", to.into());
+    let fifo = Fifo::new();
+    let mut first = fifo.reader();
+    let mut stdout = fifo.stdout();
     let records = 2000;
     stdout.append(&chunk(0..records), false).unwrap();
-    // Once it is seen that nobody reads, what stands in the pipe is thrown away with its last reader.
     first.read_exact(&mut [0; 512]).unwrap();
     drop(first);
     stdout.tick(Instant::now()).unwrap();
     assert!(stdout.trouble().unwrap().contains("gone"));
-    let mut second = reader();
-    std::io::copy(&mut (&mut second).take(1 << 20), &mut std::io::sink()).unwrap_or_default();
-    stdout.retry_at = None;
-    stdout.tick(Instant::now()).unwrap();
+    let mut second = fifo.next_reader();
+    look(&mut stdout);
     stdout.append(&chunk(records..records + 10), false).unwrap();
     stdout.close(false).unwrap();
     let written = stdout.take_written();
@@ -151,6 +184,42 @@ fn a_new_reader_begins_with_a_whole_record() {
     drop(stdout);
     let mut text = String::new();
     second.read_to_string(&mut text).unwrap();
-    assert!(text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{text}");
+    assert_whole(&text);
     assert!(text.starts_with("{\"lost_events\"") && text.ends_with(&lines(records..records + 10)), "{text}");
+}
+
+/// The same where the reader that left had the beginning of a line about losses: the next one gets all of that line.
+#[test]
+fn a_new_reader_gets_the_whole_of_a_notice_that_was_begun() {
+    let fifo = Fifo::new();
+    let first = fifo.reader();
+    let mut stdout = fifo.stdout();
+    // One notice that is longer than the pipe: part of it is written, and the rest waits.
+    let long = format!("{{\"node_status\":{{\"message\":\"{}\"}}}}\n", "x".repeat(1 << 20));
+    stdout.push_notices(long.clone().into_bytes(), 1, 1);
+    stdout.pump(Duration::ZERO);
+    let waits = stdout.waiting_bytes;
+    assert!(waits > 0 && waits < long.len() as u64, "{waits} of {} bytes wait", long.len());
+    drop(first);
+    stdout.tick(Instant::now()).unwrap();
+    assert!(stdout.trouble().unwrap().contains("gone"));
+    assert_eq!(stdout.waiting_bytes, long.len() as u64);
+    let mut second = fifo.next_reader();
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        while !text.ends_with(b"\n") {
+            match second.read_to_end(&mut text) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => std::thread::yield_now(),
+                read => drop(read.unwrap()),
+            }
+        }
+        String::from_utf8(text).unwrap()
+    });
+    let began = Instant::now();
+    while stdout.waiting_bytes > 0 {
+        look(&mut stdout);
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+    drop(stdout);
+    assert!(reader.join().unwrap() == long, "the notice is not whole");
 }

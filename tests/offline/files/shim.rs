@@ -22,6 +22,13 @@ fn with_shim(name: &str) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
+/// Gives records as a daemon does, which waits for no disk.
+fn offer(task: &mut Task, records: u64) {
+    let next = chunk(task.given, task.given + records);
+    task.given += records;
+    task.running.write(next, Overflow::Drop);
+}
+
 #[test]
 fn write_errors_are_survived() -> Result<()> {
     let Some(mode) = with_shim("files::shim::write_errors_are_survived")? else { return Ok(()) };
@@ -67,16 +74,11 @@ fn a_hanging_disk_holds_up_its_own_task_only() -> Result<()> {
     let mut faulty = Task::start(&spec("faulty", &work.path().join("faulty/a.log")), work.path())?;
     let mut healthy = Task::start(&spec("healthy", &work.path().join("healthy/b.log")), work.path())?;
     set(&mode, "hang")?;
-    let give = |task: &mut Task| {
-        let next = chunk(task.given, task.given + 1000);
-        task.given += 1000;
-        task.running.write(next, Overflow::Drop);
-    };
     let full = |task: &Task| task.counters().dropped_queue_full.get();
-    until("a full queue", || {
-        give(&mut faulty);
-        Ok(full(&faulty) > 0)
-    })?;
+    // As much as may wait is read by nobody.
+    while full(&faulty) == 0 {
+        offer(&mut faulty, 10_000);
+    }
     until("the state of the one whose disk hangs", || {
         Ok(faulty.counters().trouble.get().is_some_and(|said| said.contains("has not answered for")))
     })?;
@@ -98,6 +100,31 @@ fn a_hanging_disk_holds_up_its_own_task_only() -> Result<()> {
     let found = find(&folder)?;
     ensure!(found.lost == lost && found.numbers.len() as u64 == given - lost, "{:?}", found.notices);
     ensure!(found.notices.iter().any(|line| line.contains("queue was full")), "{:?}", found.notices);
+    Ok(())
+}
+
+/// A quiet node hands on hundreds of batches a second, each of a record or two.
+#[test]
+fn small_batches_wait_while_a_disk_hangs() -> Result<()> {
+    let Some(mode) = with_shim("files::shim::small_batches_wait_while_a_disk_hangs")? else { return Ok(()) };
+    let work = tempfile::tempdir()?;
+    let mut task = Task::start(&spec("faulty", &work.path().join("faulty/a.log")), work.path())?;
+    set(&mode, "hang")?;
+    offer(&mut task, 1);
+    until("the state", || Ok(task.counters().trouble.get().is_some_and(|said| said.contains("wait in"))))?;
+    for _ in 0..20_000 {
+        offer(&mut task, 1);
+    }
+    let waits = task.counters().queued_bytes.get();
+    ensure!(waits > 20_000 * 200 && waits < 20_000 * 500, "{waits} bytes wait");
+    set(&mode, "none")?;
+    let found = task.finish()?;
+    ensure!(
+        found.numbers.len() == 20_001 && found.lost == 0,
+        "{} found, {} lost",
+        found.numbers.len(),
+        found.lost
+    );
     Ok(())
 }
 
@@ -127,9 +154,7 @@ fn delay(faulty: &mut Task, healthy: &mut Task) -> Result<Duration> {
     for _ in 0..200 {
         let begun = Instant::now();
         // As the pipeline does: the same record to each task in turn.
-        let next = chunk(faulty.given, faulty.given + 1);
-        faulty.given += 1;
-        faulty.running.write(next, Overflow::Drop);
+        offer(faulty, 1);
         healthy.give(1);
         let given = healthy.given;
         while healthy.counters().written.get() < given {
