@@ -197,6 +197,21 @@ fn where_there_is_no_file_that_is_said_and_the_exit_code_tells() -> Result<()> {
         ensure!(output.status.code() == Some(1), "{arguments:?}: {:?}", output.status);
         ensure!(said.contains("no files"), "{arguments:?}: {said}");
     }
+    let (file, _) = log(folder.path())?;
+    for (name, hint) in
+        [("a-20261130T201400.250Z.log.zst", ".log.zst`, if that is meant"), ("b", "(os error 2); check")]
+    {
+        std::fs::rename(&file, folder.path().join(name))?;
+        let output = cat(&[], &file)?;
+        let said = String::from_utf8(output.stderr)?;
+        ensure!(output.status.code() == Some(1) && said.contains(hint), "{name}: {said}");
+        std::fs::rename(folder.path().join(name), &file)?;
+    }
+    let output = cat(&["--since", "2026-11-30T20:14:05Z", "--until", "2026-11-30T20:14:01Z"], &file)?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(output.status.code() == Some(1) && said.contains("exchange them"), "{said}");
+    let output = cat(&["--since", "2026-11-30T20:14:05Z", "--until", "2026-11-30T20:14:05Z"], &file)?;
+    ensure!(output.status.success(), "one moment is a range");
     Ok(())
 }
 

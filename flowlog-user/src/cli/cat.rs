@@ -171,6 +171,11 @@ fn request(arguments: &CatArgs) -> anyhow::Result<Request> {
         bail!("--field-mask chooses fields of records; with this --output all that it shows is fixed");
     }
     let mask = project::compile(&paths, false).context("--field-mask")?;
+    if let (Some(since), Some(until)) = (arguments.since, arguments.until)
+        && since > until
+    {
+        bail!("--since is later than --until, and no time lies between; exchange them");
+    }
     // As with hubble, 0 is no limit.
     let limit = match (arguments.first.filter(|n| *n > 0), arguments.last.filter(|n| *n > 0)) {
         (Some(first), _) => Limit::First(usize::try_from(first).unwrap_or(usize::MAX)),

@@ -64,7 +64,8 @@ fn text(verdict: &Verdict) -> String {
         (false, Checked::Parts) => "no index",
         (false, Checked::Lines) => "no checksum",
     };
-    format!("{state}, {} lines, {by}{what}", verdict.lines)
+    let lines = if verdict.lines == 1 { "line" } else { "lines" };
+    format!("{state}, {} {lines}, {by}{what}", verdict.lines)
 }
 
 fn json(verdict: &Verdict) -> serde_json::Value {

@@ -269,3 +269,27 @@ fn a_line_that_is_no_event_is_named_with_its_place_by_every_output() {
         assert_eq!(verdict.damage.first().map(|damage| damage.offset), Some(before.len() as u64), "{told}");
     }
 }
+
+/// By name it is what was asked for; in a folder the others are read, and it is named. (Nobody may read such a file of the
+/// kernel's, root neither.)
+#[test]
+fn a_file_that_cannot_be_opened_keeps_no_other_from_being_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, range) in [("a-20261130T201426.000Z.log", 0..10), ("c.log", 20..30)] {
+        fs::write(dir.path().join(name), lines(range)).unwrap();
+    }
+    for name in ["a-20261130T201426.100Z.log", "b.log"] {
+        let closed = dir.path().join(name);
+        std::os::unix::fs::symlink("/proc/sys/vm/drop_caches", &closed).unwrap();
+        let error = cat(&request(&[&closed], Output::Json), &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("check the path and its permissions"), "{error}");
+        let (text, summary) = print(&[dir.path()], Output::Json);
+        assert_eq!(text, lines(0..10) + &lines(20..30));
+        let [damage] = &summary.damage[..] else { panic!("{name}: {:?}", summary.damage) };
+        assert!(damage.path == closed && damage.what.contains("cannot be opened"), "{damage}");
+        let verdicts = verify(&[dir.path().to_path_buf()]).unwrap();
+        let damaged: Vec<_> = verdicts.iter().filter(|verdict| !verdict.damage.is_empty()).collect();
+        assert!(verdicts.len() == 3 && damaged.len() == 1 && damaged[0].path == closed, "{verdicts:?}");
+        fs::remove_file(&closed).unwrap();
+    }
+}

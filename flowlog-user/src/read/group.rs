@@ -57,6 +57,14 @@ pub(super) struct Group {
     pub(super) line: Vec<u8>,
 }
 
+/// Why a file that was found in a folder is not read.
+pub(super) fn not_opened(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::NotFound {
+        return "the file is gone, deleted since the folder was listed".into();
+    }
+    format!("it cannot be opened: {error}; check its permissions")
+}
+
 impl Group {
     pub(super) fn new(sources: Vec<Source>, request: &Request, follow: bool) -> Result<Self, Error> {
         let mut group = Self {
@@ -99,6 +107,12 @@ impl Group {
         let (found, file) = match opened {
             Ok(opened) => opened,
             Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(_) if source.listed => {
+                // Nobody named it. That it cannot be opened is told when its turn comes.
+                let identity = source.identity;
+                self.files.push_back(source);
+                return Ok(identity);
+            }
             Err(error) => return Err(Error::Open { path: source.path, source: error }),
         };
         let identity = identity_of(&found);
@@ -212,8 +226,8 @@ impl Group {
                     let lines = Lines::new(Input::file(file), how);
                     return Ok(Some(Open { source, lines, place: None }));
                 }
-                Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => {
-                    let what = "the file is gone, deleted since the folder was listed".into();
+                Err(error) if source.listed => {
+                    let what = not_opened(&error);
                     damage.push(Damage { path: source.path, offset: 0, end: 0, what });
                 }
                 Err(error) => return Err(Error::Open { path: source.path, source: error }),

@@ -83,7 +83,7 @@ pub(super) fn grouped(paths: &[PathBuf]) -> Result<BTreeMap<Key, Vec<Source>>, E
             add(path.clone(), false);
             continue;
         }
-        let failed = |source| Error::Open { path: path.clone(), source };
+        let failed = |source| Error::Open { path: path.clone(), source: hinted(source, path) };
         let found = match fs::metadata(path) {
             Err(_) if is_pattern(path) => {
                 for path in expand(path)? {
@@ -107,6 +107,23 @@ pub(super) fn grouped(paths: &[PathBuf]) -> Result<BTreeMap<Key, Vec<Source>>, E
         group.sort_unstable();
     }
     Ok(groups)
+}
+
+/// The same error; of a file that is there only compressed, with its name.
+fn hinted(error: io::Error, path: &Path) -> io::Error {
+    let compressed = |suffix: &&str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        Path::new(&name).exists()
+    };
+    match [".zst", ".gz"].iter().find(|suffix| error.kind() == io::ErrorKind::NotFound && compressed(suffix))
+    {
+        Some(suffix) => {
+            let kind = error.kind();
+            io::Error::new(kind, format!("{error}; there is `{}{suffix}`, if that is meant", path.display()))
+        }
+        None => error,
+    }
 }
 
 /// The logs in a folder and in its subfolders; one below that is gone by now, or closed to the reader, is passed over when

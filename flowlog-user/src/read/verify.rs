@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::content::{Reading, Suffix, Vouched};
 use super::frames::index;
-use super::group::STILL;
+use super::group::{STILL, not_opened};
 use super::input::Input;
 use super::lines::{Lines, Step};
 use super::sources::{Position, Source, groups, identity_of};
@@ -75,6 +75,13 @@ pub fn verify(paths: &[PathBuf]) -> Result<Vec<Verdict>, Error> {
             let file = match opened {
                 // Finished, or deleted by its task, since the folder was listed.
                 Err(error) if source.listed && error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) if source.listed => {
+                    let mut verdict = nothing_yet(&source);
+                    verdict.note(0, 0, not_opened(&error));
+                    verdicts.push(verdict);
+                    seen.push(source.identity);
+                    continue;
+                }
                 opened => opened.map_err(|error| Error::Open { path: source.path.clone(), source: error })?,
             };
             // A live file's name may lead to another one by now: the one that was listed is found at the next look.
@@ -93,6 +100,18 @@ pub fn verify(paths: &[PathBuf]) -> Result<Vec<Verdict>, Error> {
     Ok(verdicts)
 }
 
+/// What is said of a file before anything of it is read.
+fn nothing_yet(source: &Source) -> Verdict {
+    Verdict {
+        path: source.path.clone(),
+        lines: 0,
+        indexed: false,
+        checked: Checked::Lines,
+        live: matches!(source.position, Position::Live(_)) && !source.is_stdin(),
+        damage: Vec::new(),
+    }
+}
+
 fn verdict(source: &Source, file: Option<File>) -> Result<Verdict, Error> {
     let failed = |error| Error::Open { path: source.path.clone(), source: error };
     let stdin = source.is_stdin();
@@ -103,14 +122,7 @@ fn verdict(source: &Source, file: Option<File>) -> Result<Verdict, Error> {
     let growing = live && !(zstd && index(&mut input).map_err(failed)?.is_some());
     let says = if stdin { Suffix::None } else { Suffix::of(&source.path) };
     let how = Reading { growing, named: !live && !stdin, says, ..Reading::default() };
-    let mut verdict = Verdict {
-        path: source.path.clone(),
-        lines: 0,
-        indexed: false,
-        checked: Checked::Lines,
-        live,
-        damage: Vec::new(),
-    };
+    let mut verdict = nothing_yet(source);
     let ended = read(&mut verdict, Lines::new(input, how));
     if let Some(at) = ended.filter(|_| live && source.is_still()) {
         verdict.note(at, at, STILL.into());
