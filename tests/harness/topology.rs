@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use crate::daemon::PATIENCE;
 use crate::netns::{Netns, run};
 use crate::records::{Record, Tuple};
+use crate::traffic::bound;
 
 /// A host that speaks IPv4 alone, forwards, and takes packets whichever way they come.
 ///
@@ -79,7 +80,7 @@ pub fn send(from: (&Netns, SocketAddr), to: (&Netns, SocketAddr), count: usize, 
     let (ready, listening) = channel();
     let (source, destination) = (from.1, to.1);
     let receiving = to.0.enter(move || -> Result<()> {
-        let socket = UdpSocket::bind(destination)?;
+        let socket = bound(|| UdpSocket::bind(destination))?;
         socket.set_read_timeout(Some(PATIENCE / 6))?;
         ready.send(())?;
         for received in 0..count {
@@ -92,7 +93,7 @@ pub fn send(from: (&Netns, SocketAddr), to: (&Netns, SocketAddr), count: usize, 
     });
     let _ = listening.recv_timeout(PATIENCE); // where it fails, the thread says why
     let sending = from.0.enter(move || -> Result<()> {
-        let socket = UdpSocket::bind(source)?;
+        let socket = bound(|| UdpSocket::bind(source))?;
         for _ in 0..count {
             socket.send_to(&vec![b'u'; size], destination)?;
         }

@@ -1,9 +1,10 @@
 //! Traffic of known size.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -17,6 +18,23 @@ pub struct Made {
     pub client: SocketAddr,
     /// The server's address.
     pub server: SocketAddr,
+}
+
+/// Binds a socket where another one of this process may have been until now: what is closed stays for a moment with a
+/// child that is about to begin another program, and its address with it.
+///
+/// # Errors
+/// When it cannot be bound, or somebody stays there.
+pub fn bound<T>(bind: impl Fn() -> io::Result<T>) -> Result<T> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match bind() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            bound => return Ok(bound?),
+        }
+    }
 }
 
 /// Waits until a server listens; otherwise says why it does not.
@@ -40,7 +58,7 @@ fn said<T>(thread: JoinHandle<Result<T>>) -> Result<T> {
 pub fn tcp(pair: &Pair, server: SocketAddr, count: usize, request: usize, reply: usize) -> Result<Vec<Made>> {
     let (ready, listening) = channel();
     let serving = pair.far.enter(move || -> Result<()> {
-        let listener = TcpListener::bind(server)?;
+        let listener = bound(|| TcpListener::bind(server))?;
         ready.send(())?;
         let mut buffer = vec![0; request];
         for _ in 0..count {
@@ -81,7 +99,7 @@ pub fn tcp(pair: &Pair, server: SocketAddr, count: usize, request: usize, reply:
 pub fn udp(pair: &Pair, server: SocketAddr, count: usize, size: usize) -> Result<Made> {
     let (ready, listening) = channel();
     let receiving = pair.far.enter(move || -> Result<()> {
-        let socket = UdpSocket::bind(server)?;
+        let socket = bound(|| UdpSocket::bind(server))?;
         socket.set_read_timeout(Some(PATIENCE))?;
         ready.send(())?;
         let mut buffer = vec![0; 65_536];
@@ -152,7 +170,7 @@ pub fn stream(
     let (ready, listening) = channel();
     let (stop, stopped) = channel::<()>();
     let serving = pair.far.enter(move || -> Result<()> {
-        let listener = TcpListener::bind(server)?;
+        let listener = bound(|| TcpListener::bind(server))?;
         ready.send(())?;
         let (mut stream, _) = listener.accept()?;
         let copied = std::io::copy(&mut (&mut stream).take(bytes as u64), &mut std::io::sink())?;
@@ -197,4 +215,28 @@ fn settled(pair: &Pair, port: u16) -> Result<Segments> {
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     anyhow::bail!("the socket's counters do not settle")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// A child that holds a copy of the socket, as one has between its fork and its exec.
+    #[test]
+    fn an_address_is_had_once_a_child_lets_it_go() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let copy = std::os::fd::OwnedFd::from(socket.try_clone().unwrap());
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(copy).spawn().unwrap();
+        drop(socket);
+        assert!(UdpSocket::bind(address).is_err(), "the child holds it");
+        let letting_go = std::thread::spawn(move || {
+            drop(child.stdin.take());
+            child.wait().unwrap()
+        });
+        bound(|| UdpSocket::bind(address)).unwrap();
+        letting_go.join().unwrap();
+    }
 }

@@ -20,6 +20,7 @@ use flowlog_tests::neighbour::chain;
 use flowlog_tests::netns::Netns;
 use flowlog_tests::records::{Record, all, files};
 use flowlog_tests::topology::{host, ip, veth};
+use flowlog_tests::traffic::bound;
 use rustix::process::Signal;
 
 use crate::end_to_end::{EVERYTHING, tasks};
@@ -65,7 +66,7 @@ fn send(
 ) -> std::thread::JoinHandle<Result<Vec<Instant>>> {
     let stop = Arc::clone(stop);
     netns.enter(move || {
-        let socket = UdpSocket::bind((address(n, from), 4_000))?;
+        let socket = bound(|| UdpSocket::bind((address(n, from), 4_000)))?;
         let to = (address(n, 3 - from), 5_000);
         let mut sent = Vec::new();
         while !stop.load(Ordering::Relaxed) {
@@ -183,7 +184,7 @@ fn a_hundred_at_once_are_covered_within_five_seconds() -> Result<()> {
         for (netns, own, other) in [(&node, 1, 2), (&world, 2, 1)] {
             let sending = netns.enter(move || -> Result<()> {
                 for n in 0..100 {
-                    let socket = UdpSocket::bind((address(n, own), 4_000))?;
+                    let socket = bound(|| UdpSocket::bind((address(n, own), 4_000)))?;
                     socket.send_to(b"here", (address(n, other), 5_000))?;
                 }
                 Ok(())

@@ -10,6 +10,7 @@ use flowlog_tests::capture::Capture;
 use flowlog_tests::daemon::Daemon;
 use flowlog_tests::netns::{FAR, INTERFACE, NEAR, Pair};
 use flowlog_tests::records::{all, sums};
+use flowlog_tests::traffic::bound;
 use rustix::io::{read, write};
 use rustix::net::{self, AddressFamily, Shutdown, SocketType, sockopt};
 
@@ -138,7 +139,7 @@ fn same_port(pair: &Pair, port: u16, count: usize) -> Result<()> {
     let server: SocketAddr = format!("{FAR}:8080").parse()?;
     let (ready, listening) = std::sync::mpsc::channel();
     let serving = pair.far.enter(move || -> Result<()> {
-        let listener = std::net::TcpListener::bind(server)?;
+        let listener = bound(|| std::net::TcpListener::bind(server))?;
         ready.send(())?;
         for _ in 0..count {
             let (stream, _) = listener.accept()?;
